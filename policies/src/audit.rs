@@ -113,7 +113,7 @@ fn coming(state: &ClusterState, found: &mut Vec<String>) {
             }
         }
     }
-    for (class, node) in state.holds.iter().flat_map(|hold| &hold.rooms) {
+    for (class, node) in state.holds.iter().flat_map(|hold| &hold.places) {
         for (resource, amount) in &state.classes[*class].requests {
             sums.entry((*node, *resource)).or_default().1 += u128::from(*amount);
         }

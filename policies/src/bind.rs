@@ -1,7 +1,7 @@
 //! Requests to the API server that bind and evict, and what became of each.
 
-pub(crate) mod bindings;
-pub(crate) mod evictions;
+mod bindings;
+mod evictions;
 pub(crate) mod givers;
 pub(crate) mod outbox;
 pub(crate) mod takings;
@@ -9,24 +9,29 @@ pub(crate) mod timers;
 
 use crate::command::EvictionCause;
 use crate::facts::Uid;
+use crate::ids::GangId;
 use crate::settings::InFlight;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
 use bindings::Binding;
 use outbox::Outbox;
 use takings::Takings;
 use timers::Timers;
 
 /// Binds and evictions on their way, and all that waits to be sent or for a time.
+///
+/// Others send through the outbox and set timers; takings they only read.
 #[derive(Debug)]
 pub(crate) struct Binder {
-    pub(crate) bindings: BTreeMap<Uid, Binding>,
+    bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
-    pub(crate) evicting: BTreeMap<Uid, EvictionCause>,
+    evicting: BTreeMap<Uid, EvictionCause>,
     pub(crate) takings: Takings,
     pub(crate) outbox: Outbox,
     pub(crate) timers: Timers,
-    /// Whether the last step was made as the leader: only then is anything sent.
-    pub(crate) leading: bool,
+    /// Whether the last step was made as the leader.
+    leading: bool,
 }
 
 impl Binder {
@@ -39,6 +44,42 @@ impl Binder {
             timers: Timers::default(),
             leading: false,
         }
+    }
+
+    /// Whether the last step was made as the leader: only then is anything sent.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.leading
+    }
+
+    /// This process leads from now on: asks about the bindings that were left uncertain, and reads
+    /// for whom the last leader was making room.
+    pub(crate) fn begin_to_lead(&mut self) {
+        self.leading = true;
+        self.ask_about_uncertain();
+        self.takings.adopts = true;
+    }
+
+    /// Whether it is to be read for whom the last leader was making room; `false` from now on.
+    pub(crate) fn take_adoption(&mut self) -> bool {
+        core::mem::take(&mut self.takings.adopts)
+    }
+
+    /// Whether a taking has got so far, since this was last asked, that it goes on whatever the
+    /// queues hold that give.
+    pub(crate) fn take_begun(&mut self) -> bool {
+        core::mem::take(&mut self.takings.has_begun)
+    }
+
+    /// The gangs whose taking has come to nothing since this was last asked, each with a sentence.
+    pub(crate) fn take_failed(&mut self) -> Vec<(GangId, String)> {
+        core::mem::take(&mut self.takings.failed)
+    }
+
+    /// Whether nothing that must not be lost is under way or left to be sent. Where this process
+    /// does not lead, bindings with an unknown outcome do not count: the next leader sees what
+    /// became of their pods.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
     }
 
     /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.

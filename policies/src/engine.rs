@@ -125,7 +125,7 @@ impl Engine {
         }
         // 3. Settle: queues, nodes and gangs follow what is known.
         self.settle(now_ms);
-        if !self.binder.leading {
+        if !self.binder.is_leading() {
             self.teller.review = Review::default();
             return self.binder.outbox.take_sent();
         }
@@ -141,7 +141,7 @@ impl Engine {
         }
         let (state, settings) = (&mut self.state, &self.settings);
         let (teller, binder) = (&mut self.teller, &mut self.binder);
-        let (progress, waiting) = (&self.progress, &self.planner.waiting);
+        let (progress, waiting) = (&self.progress, self.planner.waiting());
         self.unfinished |= teller.tell(state, settings, progress, waiting, binder, now_ms);
         // What this step itself has freed may let other gangs start, and what it takes from gangs
         // may keep these from starting more: the next step, which looks at them, follows at once.
@@ -158,7 +158,7 @@ impl Engine {
         if !self.is_synced() {
             return renewal;
         }
-        if self.unfinished && self.binder.leading && !self.leader.stopping {
+        if self.unfinished && self.binder.is_leading() && !self.leader.stopping {
             return Some(self.now_ms);
         }
         let next_use = self.state.queues.next_use_ms();
@@ -168,7 +168,7 @@ impl Engine {
             self.state.capacity.deadline(),
             self.state.holds.deadline(),
             self.claims_deadline(),
-            self.planner.reservations.deadline(self.now_ms),
+            self.planner.promises_deadline(self.now_ms),
             self.state.runtimes.deadline(),
             next_use,
         ]
@@ -179,7 +179,7 @@ impl Engine {
 
     fn claims_deadline(&self) -> Option<UnixMs> {
         let may_evict = self.settings.evictions.in_flight > 0;
-        let acts = self.binder.leading && !self.leader.stopping;
+        let acts = self.binder.is_leading() && !self.leader.stopping;
         let deadline = self.planner.claims_deadline();
         deadline.filter(|_| may_evict && acts)
     }
@@ -225,7 +225,7 @@ impl Engine {
     /// outcome do not count: the next leader sees what became of their pods.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.binder.outbox.is_quiet() && (self.binder.bindings.is_empty() || !self.binder.leading)
+        self.binder.is_drained()
     }
 
     /// Whether there is nothing left to do after [`Engine::shut_down`].

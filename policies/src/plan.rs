@@ -1,44 +1,49 @@
 //! Planning: which gang is tried next, and whether there is a place for it. Everything that
 //! proposes changes is here.
 
-pub(crate) mod agenda;
-pub(crate) mod attempt;
+mod agenda;
+mod attempt;
 pub(crate) mod bounds;
-pub(crate) mod claims;
-pub(crate) mod line;
+mod claims;
+mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
-pub(crate) mod repeats;
+mod repeats;
 pub(crate) mod reserve;
-pub(crate) mod search;
+mod search;
 pub(crate) mod turn;
 pub(crate) mod victims;
 pub(crate) mod waiting;
 
+use crate::event::Kind;
+use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::gangs::progress::Progress;
 use crate::gangs::wait::Wait;
 use crate::ids::{ById, GangId};
-use crate::settings::Queueing;
+use crate::queues::QueueId;
+use crate::settings::{Queueing, Settings};
+use crate::state::ClusterState;
 use agenda::Agenda;
 use claims::Claims;
 use repeats::Repeats;
 use reserve::Reservations;
+use reserve::ends::EndedRun;
 use search::{Allowance, Search};
-use waiting::Waiting;
+use waiting::{ClaimState, Waiting};
 
 /// Whose turn it is, and what each refused gang waits for.
 #[derive(Debug)]
 pub(crate) struct Planner {
-    pub(crate) agenda: Agenda,
+    agenda: Agenda,
     /// What each gang waits for, and its place in the line of its queue.
-    pub(crate) waiting: ById<GangId, Waiting>,
+    waiting: ById<GangId, Waiting>,
     /// The search that is not finished, if there is one.
-    pub(crate) search: Option<Search>,
-    pub(crate) allowance: Allowance,
-    pub(crate) repeats: Repeats,
-    pub(crate) claims: Claims,
-    pub(crate) reservations: Reservations,
-    /// The gang that is being assessed or tried.
-    pub(crate) in_hand: Option<GangId>,
+    search: Option<Search>,
+    allowance: Allowance,
+    repeats: Repeats,
+    claims: Claims,
+    reservations: Reservations,
 }
 
 impl Planner {
@@ -51,8 +56,110 @@ impl Planner {
             repeats: Repeats::default(),
             claims: Claims::default(),
             reservations: Reservations::default(),
-            in_hand: None,
         }
+    }
+
+    /// What each gang waits for, and its place in the line of its queue.
+    pub(crate) fn waiting(&self) -> &ById<GangId, Waiting> {
+        &self.waiting
+    }
+
+    /// Takes in that objects of a kind have come, changed or gone.
+    pub(crate) fn note_objects(&mut self, kind: Kind) {
+        if kind != Kind::Pod {
+            self.claims.note();
+        }
+        if matches!(kind, Kind::Node | Kind::Topology) {
+            self.reservations.doubt();
+        }
+        self.disturb_claims();
+    }
+
+    /// Takes in that nodes, or what other schedulers have on them, have changed, so that promises
+    /// may not be kept.
+    pub(crate) fn doubt_promises(&mut self) {
+        self.reservations.doubt();
+    }
+
+    /// Takes in how many members of a gang have places, and how long the gang is to run. The run of
+    /// a gang that has just ended well is forgotten: [`Self::ended_run`] comes before.
+    pub(crate) fn follow_run(
+        &mut self,
+        state: &ClusterState,
+        id: GangId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) {
+        self.reservations.follow(state, id, counts, now_ms);
+    }
+
+    /// The run of a gang that has just ended well.
+    pub(crate) fn ended_run(
+        &self,
+        id: GangId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) -> Option<EndedRun> {
+        self.reservations.ended(id, counts, now_ms)
+    }
+
+    /// When a promised start is due, or a gang is overdue; `None`: nothing was promised.
+    pub(crate) fn promises_deadline(&self, now_ms: UnixMs) -> Option<UnixMs> {
+        self.reservations.deadline(now_ms)
+    }
+
+    /// The gangs with promises and when each is to start, in the order of promises.
+    pub(crate) fn promised_starts(&self) -> impl Iterator<Item = (GangId, UnixMs)> + '_ {
+        self.reservations.promised_starts()
+    }
+
+    /// The gangs that would fit now, but for promises to others.
+    pub(crate) fn gangs_behind_promises(&self) -> impl Iterator<Item = GangId> + '_ {
+        self.reservations.behind()
+    }
+
+    /// Takes in that members of a gang, which has left its line, were given places. Returns the
+    /// time at which it was first promised to start, if it was.
+    pub(crate) fn note_start(&mut self, id: GangId, now_ms: UnixMs) -> Option<UnixMs> {
+        self.disturb_claims();
+        let waiting = &mut self.waiting[id];
+        waiting.wait = Wait::Nothing;
+        waiting.claim.start(now_ms);
+        waiting.promised_ms = None;
+        waiting.first_promised_ms.take()
+    }
+
+    /// Lets a gang leave a queue that is about to go.
+    pub(crate) fn leave_queue(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+        queue: QueueId,
+    ) {
+        let place = self.waiting[id].place.as_ref();
+        if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
+            self.leave_agenda(state, settings, progress, id);
+            self.waiting[id].wait = Wait::Nothing;
+        }
+        self.waiting[id].claim = ClaimState::default();
+    }
+
+    /// Forgets a gang that is gone: its number may be given to another gang.
+    pub(crate) fn forget_gang(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+        now_ms: UnixMs,
+    ) {
+        self.forget_search_of(id);
+        self.forget_repeat(id);
+        self.leave_agenda(state, settings, progress, id);
+        self.reservations.forget(id, now_ms);
+        self.waiting.forget(id);
     }
 
     /// Plans no more, because another process leads: searches end, and these gangs, for which

@@ -38,7 +38,7 @@ mod tests;
 pub use claims::ClaimKind;
 pub(crate) use claims::Giver;
 pub(crate) use keys::{Demand, GovernedId, add_demand};
-pub(crate) use ledger::{Bound, Excess};
+pub(crate) use ledger::{Bound, Excess, TightLimit};
 pub(crate) use order::LineUp;
 pub use order::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 pub(crate) use refresh::Refreshed;

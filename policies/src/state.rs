@@ -118,6 +118,9 @@ pub(crate) struct ClusterState {
     /// Queues in which less is allocated or asked for than when the planner last took this set, or
     /// whose bounds may leave more room.
     pub(crate) released: BTreeSet<QueueId>,
+    /// The gang that is being assessed, tried or told: it is to blame for a panic. All who handle
+    /// gangs have the state at hand; no decision reads this.
+    pub(crate) in_hand: Option<GangId>,
 }
 
 impl ClusterState {
@@ -165,6 +168,7 @@ impl ClusterState {
             overtaken: BTreeSet::new(),
             freed: BTreeSet::new(),
             released: BTreeSet::new(),
+            in_hand: None,
         }
     }
 

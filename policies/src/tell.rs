@@ -37,8 +37,6 @@ pub(crate) struct Teller {
     /// Which sentences about refused gangs are made again.
     pub(crate) review: Review,
     descriptions: Descriptions,
-    /// The gang that is being told.
-    pub(crate) in_hand: Option<GangId>,
     pub(crate) faults: Faults,
     /// Something has changed that a queue's status may say.
     dirty_queues: bool,
@@ -60,7 +58,6 @@ impl Teller {
             told: ById::default(),
             review: Review::default(),
             descriptions: Descriptions::default(),
-            in_hand: None,
             faults: Faults::default(),
             dirty_queues: true,
             dividing: false,

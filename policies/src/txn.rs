@@ -237,7 +237,9 @@ impl Txn {
                     continue;
                 }
                 state.count_victims(&victims, true);
-                state.freed.extend(hold.rooms.iter().map(|(_, node)| *node));
+                state
+                    .freed
+                    .extend(hold.places.iter().map(|(_, node)| *node));
                 state.released.extend(hold.to.map(|(queue, _)| queue));
                 state.forget_hold(&hold);
                 if let Holder::Owner(owner) = hold.holder {
@@ -263,14 +265,14 @@ fn leave_to_others(
         }
         let of_class = |(class, _): &(ClassId, NodeId)| *class == pod.class;
         let here = |room: &(ClassId, NodeId)| of_class(room) && room.1 == *node;
-        let rooms = &mut hold.rooms;
-        let taken = rooms.iter().position(here);
-        if let Some(taken) = taken.or_else(|| rooms.iter().position(of_class)) {
-            rooms.remove(taken);
+        let places = &mut hold.places;
+        let taken = places.iter().position(here);
+        if let Some(taken) = taken.or_else(|| places.iter().position(of_class)) {
+            places.remove(taken);
         }
     }
-    if !hold.rooms.is_empty() {
-        let rooms = core::mem::take(&mut hold.rooms);
-        state.begin_hold(Hold::new(hold.holder, hold.to, rooms));
+    if !hold.places.is_empty() {
+        let places = core::mem::take(&mut hold.places);
+        state.begin_hold(Hold::new(hold.holder, hold.to, places));
     }
 }

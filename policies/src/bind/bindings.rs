@@ -205,7 +205,14 @@ impl Binder {
         match outcome {
             Outcome::Done => self.confirm(state, uid),
             Outcome::Refused { message } => {
-                self.binding_refused(state, settings, progress, uid, &message, now_ms);
+                let gang = state.pods[state.pod_ids[&uid]].gang();
+                if let Some(gang) = gang {
+                    let backoff = &mut progress[gang].backoff;
+                    let retry_at_ms = backoff.refused(now_ms, settings.retry_after_ms);
+                    self.timers.set(retry_at_ms, Timer::Gang(gang));
+                    note_refused(state, uid, &message, retry_at_ms);
+                }
+                self.give_up_place(state, uid);
             }
             Outcome::Throttled { retry_after_ms } => {
                 self.note_throttled(state, uid);
@@ -375,28 +382,6 @@ impl Binder {
         });
     }
 
-    fn binding_refused(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &mut ById<GangId, Progress>,
-        uid: Uid,
-        message: &str,
-        now_ms: UnixMs,
-    ) {
-        let first_ms = settings.retry_after_ms;
-        let id = state.pod_ids[&uid];
-        let pod = &mut state.pods[id];
-        if let Some(gang) = pod.own.as_ref().and_then(|own| own.gang) {
-            let backoff = &mut progress[gang].backoff;
-            pod.retry_at_ms = backoff.refused(now_ms, first_ms);
-            self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
-            let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
-            note_failure(state, uid, sentence.into());
-        }
-        self.give_up_place(state, uid);
-    }
-
     /// Gives up the place of a pod that is certainly not bound there, and takes back its nomination
     /// if it was made for the place: no room is kept for the pod any more.
     fn give_up_place(&mut self, state: &mut ClusterState, uid: Uid) {
@@ -409,7 +394,7 @@ impl Binder {
 
     /// Gives up the place of a pod that is certainly not bound there. Another process, or this one
     /// when it leads again, may go on with what its nomination tells.
-    pub(crate) fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
+    fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
             && matches!(state.pods[id].stage, Stage::Assumed(_))
@@ -474,7 +459,8 @@ impl Binder {
 
     /// This process does not lead any more: nothing is sent. Requests under way are followed to
     /// their answers.
-    pub(crate) fn stand_down_all(&mut self, state: &mut ClusterState) {
+    pub(crate) fn stop_leading(&mut self, state: &mut ClusterState) {
+        self.leading = false;
         let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
         for uid in bindings {
             self.stand_down(state, uid);
@@ -498,8 +484,8 @@ impl Binder {
         }
     }
 
-    /// This process leads again: asks about the bindings that were left uncertain.
-    pub(crate) fn ask_about_uncertain(&mut self) {
+    /// Asks about the bindings that were left uncertain.
+    pub(super) fn ask_about_uncertain(&mut self) {
         let uncertain = self.bindings.iter();
         let uncertain = uncertain.filter(|(_, binding)| binding.step == Step::Asking);
         self.outbox
@@ -534,6 +520,15 @@ fn note_failure(state: &mut ClusterState, uid: Uid, sentence: Box<str>) {
     if let Some(own) = &mut state.pods[id].own {
         own.failure = Some(sentence);
     }
+}
+
+/// Notes that the API server has refused to bind a pod, which is placed again no sooner than at a
+/// time.
+fn note_refused(state: &mut ClusterState, uid: Uid, message: &str, retry_at_ms: UnixMs) {
+    let pod = &mut state.pods[state.pod_ids[&uid]];
+    pod.retry_at_ms = retry_at_ms;
+    let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
+    note_failure(state, uid, sentence.into());
 }
 
 /// Notes why a placed pod still has no node, unless events have overtaken its binding.

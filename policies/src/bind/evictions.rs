@@ -3,7 +3,7 @@
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
-use crate::command::{Action, Announcement, Evict, EvictionCause};
+use crate::command::{Action, Evict, EvictionCause};
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::counts::count;
@@ -13,8 +13,6 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
 use alloc::collections::btree_map::Entry;
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The pause, in ms, before an eviction that was refused (by a disruption budget, say) is tried
@@ -23,6 +21,7 @@ const EVICT_AGAIN_MS: u64 = 10_000;
 
 impl Binder {
     /// Evicts every bound member of a gang, or of one of its sub-groups; 0 is the gang itself.
+    /// Returns how many of these evictions were not asked for before.
     pub(crate) fn evict_below(
         &mut self,
         state: &ClusterState,
@@ -30,7 +29,7 @@ impl Binder {
         id: GangId,
         group: usize,
         cause: EvictionCause,
-    ) {
+    ) -> usize {
         let gang = &state.gangs[id];
         let is_below = |pod: &&Pod| group == 0 || gang.groups_of(pod).contains(&group);
         let members = gang.members.iter().map(|pod| &state.pods[*pod]);
@@ -51,50 +50,7 @@ impl Binder {
         if cause == EvictionCause::Unwind && asked_for > 0 {
             progress[id].backoff.unwound = true;
         }
-        self.announce_evictions(state, id, group, cause, asked_for);
-    }
-
-    /// Publishes on the object of a gang that members of it, or of a sub-group, are evicted: what
-    /// is told of the pods themselves goes with them.
-    fn announce_evictions(
-        &mut self,
-        state: &ClusterState,
-        id: GangId,
-        group: usize,
-        cause: EvictionCause,
-        pods: usize,
-    ) {
-        let gang = &state.gangs[id];
-        let Some(regarding) = state.object_of(gang).filter(|_| pods > 0) else {
-            return;
-        };
-        let members = match pods {
-            1 => String::from("1 bound member is evicted"),
-            pods => format!("{pods} bound members are evicted"),
-        };
-        let whose = match gang.tree().filter(|_| group != 0) {
-            Some(tree) => format!("the sub-group {}", tree.group(group).name),
-            None => "the gang".into(),
-        };
-        let (reason, why) = match cause {
-            EvictionCause::Stale => (
-                "Stale",
-                "lost members and stayed below its minimum for its grace period",
-            ),
-            EvictionCause::Unwind => (
-                "Unwind",
-                "was bound in part, and the rest of its minimum has no place",
-            ),
-            // The event of an eviction for a claimant names the claimant: `taken` words it.
-            EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => return,
-        };
-        self.outbox.announce(Announcement {
-            regarding,
-            warning: true,
-            reason: reason.into(),
-            message: format!("{members}: {whose} {why}").into(),
-            once: false,
-        });
+        asked_for
     }
 
     pub(crate) fn send_eviction(

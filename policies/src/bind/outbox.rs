@@ -42,17 +42,17 @@ pub(crate) enum Flight {
 /// Requests to come and requests under way.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    pub(crate) limits: InFlight,
+    limits: InFlight,
     last_id: u64,
-    pub(crate) observations: VecDeque<Uid>,
-    pub(crate) binds: VecDeque<Uid>,
-    pub(crate) evictions: VecDeque<Uid>,
+    pub(super) observations: VecDeque<Uid>,
+    pub(super) binds: VecDeque<Uid>,
+    pub(super) evictions: VecDeque<Uid>,
     statuses: VecDeque<StatusKey>,
     queued_statuses: BTreeSet<StatusKey>,
     /// The statuses whose writes are under way; true: the status may have changed since. Two writes
     /// of one status must never be under way together, because the older write could arrive last.
     written_statuses: BTreeMap<StatusKey, bool>,
-    pub(crate) announcements: VecDeque<Announcement>,
+    announcements: VecDeque<Announcement>,
     in_flight: BTreeMap<CommandId, Flight>,
     /// The commands of this step.
     sent: Vec<Command>,
@@ -81,6 +81,11 @@ impl Outbox {
             announcing: 0,
             electing: 0,
         }
+    }
+
+    /// Bounds the number of requests under way from now on.
+    pub(crate) fn set_limits(&mut self, limits: InFlight) {
+        self.limits = limits;
     }
 
     /// Whether statuses are written at all.
@@ -133,7 +138,7 @@ impl Outbox {
         self.announcements.pop_front()
     }
 
-    pub(crate) fn has_room_for_action(&self) -> bool {
+    pub(super) fn has_room_for_action(&self) -> bool {
         self.actions < self.limits.actions
     }
 
@@ -195,7 +200,7 @@ impl Outbox {
     }
 
     /// Drops the actions that have not been sent.
-    pub(crate) fn forget_actions(&mut self) {
+    pub(super) fn forget_actions(&mut self) {
         self.observations.clear();
         self.binds.clear();
         self.evictions.clear();

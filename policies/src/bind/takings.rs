@@ -94,13 +94,13 @@ pub(crate) struct Takings {
     clearing: BTreeSet<Uid>,
     pace: Pace,
     /// This process has begun to lead: it is to read for whom the last leader was making room.
-    pub(crate) adopts: bool,
+    pub(super) adopts: bool,
     /// Since the engine last took this flag, a taking has got so far that it goes on whatever the
     /// queues hold that give: other plans may take from these again.
-    pub(crate) has_begun: bool,
+    pub(super) has_begun: bool,
     /// Gangs whose taking has come to nothing since the engine last took this list, each with a
     /// sentence.
-    pub(crate) failed: Vec<(GangId, String)>,
+    pub(super) failed: Vec<(GangId, String)>,
 }
 
 impl Taking {
@@ -222,7 +222,7 @@ impl Takings {
     }
 
     /// Lets the nomination of a pod be taken back, unless the pod has a place again by then.
-    pub(crate) fn clear_nomination(&mut self, uid: Uid) {
+    pub(super) fn clear_nomination(&mut self, uid: Uid) {
         self.to_clear.push_back(uid);
     }
 }
@@ -276,24 +276,8 @@ impl Binder {
         self.takings.to_clear.clear();
     }
 
-    /// Publishes on the object of a gang that its eviction plan has come to nothing.
-    pub(crate) fn announce_failed_taking(
-        &mut self,
-        regarding: Option<ObjectReference>,
-        sentence: &str,
-    ) {
-        let Some(regarding) = regarding else { return };
-        self.outbox.announce(Announcement {
-            regarding,
-            warning: true,
-            reason: "EvictionPlanFailed".into(),
-            message: alloc::format!("the eviction plan has come to nothing: {sentence}").into(),
-            once: false,
-        });
-    }
-
     /// Sends nominations and evictions while there is room for requests and the pace allows it.
-    pub(crate) fn send_takings(
+    pub(super) fn send_takings(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -508,7 +492,7 @@ impl Binder {
     }
 
     /// An eviction for a gang that waits has ended. Returns `false` for any other eviction.
-    pub(crate) fn taking_eviction_ended(
+    pub(super) fn taking_eviction_ended(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,

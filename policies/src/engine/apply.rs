@@ -16,7 +16,7 @@ impl Engine {
             Event::Applied(object) => {
                 self.note_news(object.kind());
                 if matches!(&*object, Object::Pod(pod) if !pod.ours) {
-                    self.planner.reservations.doubt();
+                    self.planner.doubt_promises();
                 }
                 // A queue may become Ready, or cease to be, without touching any gang.
                 self.teller.note_queues(object.kind() == Kind::Queue);
@@ -27,13 +27,13 @@ impl Engine {
                 if let ObjectKey::Pod(uid) = &key
                     && self.state.is_foreign(*uid)
                 {
-                    self.planner.reservations.doubt();
+                    self.planner.doubt_promises();
                 }
                 self.state.delete(key);
             }
             Event::Listed(listing) => {
                 self.note_news(listing.kind);
-                self.planner.reservations.doubt();
+                self.planner.doubt_promises();
                 self.listed.insert(listing.kind);
                 self.teller.note_queues(listing.kind == Kind::Queue);
                 self.state.apply_listing(listing, now_ms);
@@ -50,13 +50,7 @@ impl Engine {
         if kind != Kind::DisruptionBudget {
             self.teller.review.note();
         }
-        if kind != Kind::Pod {
-            self.planner.claims.note();
-        }
-        if matches!(kind, Kind::Node | Kind::Topology) {
-            self.planner.reservations.doubt();
-        }
-        self.planner.claims.known.disturb();
+        self.planner.note_objects(kind);
     }
 
     /// Goes on with other settings, but for those that hold for the engine's whole life.
@@ -75,10 +69,10 @@ impl Engine {
         if settings.use_half_life_ms != self.settings.use_half_life_ms {
             self.state.queues.set_half_life(settings.use_half_life_ms);
         }
-        self.binder.outbox.limits = settings.in_flight;
+        self.binder.outbox.set_limits(settings.in_flight);
         self.settings = settings;
         self.teller.review.note();
-        self.planner.claims.known.disturb();
+        self.planner.disturb_claims();
         // Grace periods and placements are applied when a gang is assessed, so all gangs are.
         self.state.rules_changed();
     }
@@ -92,7 +86,7 @@ impl Engine {
             self.teller.review.note();
         }
         if let Some(Flight::Bind(_) | Flight::Observe(_)) = flight {
-            self.planner.claims.known.disturb();
+            self.planner.disturb_claims();
         }
         match flight {
             Some(Flight::Bind(uid)) => self.binder.bind_ended(

@@ -10,7 +10,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Asked, Others, Plan, Promised};
+use crate::plan::victims::{Action, Asked, Others, Plan, Promised};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
@@ -41,8 +41,7 @@ impl Engine {
             });
             // A plan that was found is not put off: only searching makes the round pause.
             work += searched + begun;
-            self.planner.claims.charge(searched, now_ms);
-            if self.planner.claims.known.search.is_some() {
+            if self.planner.charge_claim(searched, now_ms) {
                 continue;
             }
             let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
@@ -71,31 +70,26 @@ impl Engine {
             now_ms,
             slice_work: SLICE_WORK,
         };
-        let known = &mut self.planner.claims.known;
-        let Some(found) = victims::find(&mut self.state, &asked, known, searched) else {
+        let found = self.planner.find_victims(&mut self.state, &asked, searched);
+        let Some(found) = found else {
             return 0;
         };
         let mut begun = 0;
-        let claim = &mut self.planner.waiting[gang].claim;
-        let was_delayed = claim.delayed_until_ms.take();
+        let was_delayed = self.planner.end_delay(gang);
         match found {
             Err(no_plan) => self
                 .planner
                 .note_no_plan(&self.state, queue, gang, &no_plan),
             Ok(plan) => {
-                let spec = &self.state.gangs[gang].spec;
-                let delay_ends_ms = claim.delay_ends_ms(spec, &self.settings, now_ms);
-                let delay_ends_ms = delay_ends_ms.filter(|_| plan.action != Action::Free);
-                if delay_ends_ms.is_some() {
-                    claim.delayed_until_ms = delay_ends_ms;
-                    self.planner.claims.note_time(delay_ends_ms);
-                } else {
+                let (state, settings) = (&self.state, &self.settings);
+                let planner = &mut self.planner;
+                if !planner.delay_plan(state, settings, gang, &plan, now_ms) {
                     begun = TAKING_WORK * (plan.evict.len() + plan.places.len()) as u64;
                     self.begin_taking((queue, gang), &plan, &others.later, now_ms);
                 }
             }
         }
-        let claim = &self.planner.waiting[gang].claim;
+        let claim = &self.planner.waiting()[gang].claim;
         if claim.delayed_until_ms != was_delayed || claim.awaited.is_some() {
             self.report_anew(gang, now_ms);
         }
@@ -184,20 +178,14 @@ impl Engine {
         };
         self.binder.begin_taking(gang, taking);
         for loser in losers {
-            self.planner.waiting[loser].claim.lose(now_ms);
+            self.planner.note_loss(loser, now_ms);
             self.state.touched.insert(loser);
         }
-        let claim = &mut self.planner.waiting[gang].claim;
-        if plan.action != Action::Free {
-            claim.begin_plan();
-        }
-        claim.awaited = Some(Awaited {
+        let awaited = Awaited {
             since_ms: now_ms,
             pods: awaited,
-        });
-        if let Some((stands_in, key)) = &self.planner.waiting[gang].place {
-            self.planner.claims.note_holder(*stands_in, key, gang);
-        }
+        };
+        self.planner.note_begun_plan(gang, plan.action, awaited);
         self.hold_for_movers(queue, gang, plan, now_ms);
         self.displace_later(later, &on_nodes, now_ms);
         self.displace_unfounded(later, now_ms);
@@ -220,7 +208,7 @@ impl Engine {
                 let to = Some((account.queue, account.preemptible));
                 Hold::new(Holder::Owner(owner.uid), to, Vec::new())
             });
-            hold.rooms.push((record.class, *node));
+            hold.places.push((record.class, *node));
         }
         for (owner, hold) in by_owner {
             self.state.end_hold(hold.holder);
@@ -280,7 +268,7 @@ impl Engine {
     /// Reads for whom the last leader was making room: the nominations of members that wait.
     pub(super) fn adopt_nominations(&mut self) {
         for gang in self.state.gangs.ids() {
-            let Some((queue, _)) = self.planner.waiting[gang].place else {
+            let Some((queue, _)) = self.planner.waiting()[gang].place else {
                 continue;
             };
             let counts = count(&self.state, gang, self.now_ms);
@@ -295,7 +283,7 @@ impl Engine {
                 self.begin_taking((queue, gang), &plan, &others.later, self.now_ms);
             }
         }
-        self.planner.claims.note();
+        self.planner.note_chance_to_claim();
     }
 
     /// Whether the room of a plan is free, or is being left.

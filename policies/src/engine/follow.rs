@@ -12,12 +12,13 @@ use crate::gangs::progress::Tally;
 use crate::gangs::wait::Wait;
 use crate::gangs::{accounts, judge, lifecycle};
 use crate::ids::GangId;
+use crate::tell::taken;
 
 impl Engine {
     /// Takes in how far a gang has come by what has become of its members, and what it waits for
     /// now.
     pub(super) fn follow(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let leading = self.binder.leading;
+        let leading = self.binder.is_leading();
         let (state, settings, progress) = (&self.state, &self.settings, &mut self.progress);
         let consequences =
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
@@ -25,18 +26,17 @@ impl Engine {
         // A gang that is being bound gives no room to claimants; once it is bound, it may.
         let was_binding = core::mem::replace(&mut self.progress[id].is_binding, counts.assumed > 0);
         if was_binding && counts.assumed == 0 {
-            self.planner.claims.note();
+            self.planner.note_chance_to_claim();
         }
         if self.settings.reservations > 0 {
-            let reservations = &mut self.planner.reservations;
-            if let Some(run) = reservations.ended(id, counts, now_ms) {
+            if let Some(run) = self.planner.ended_run(id, counts, now_ms) {
                 self.state.note_runtime(id, run.runtime_ms);
                 // A replica that does not lead learns, too, and counts nothing twice.
                 if leading {
                     self.forecasts.note_run(run);
                 }
             }
-            reservations.follow(&self.state, id, counts, now_ms);
+            self.planner.follow_run(&self.state, id, counts, now_ms);
         }
         let (wait, again_ms) = judge::judge(&mut self.state, &self.progress, id, counts, now_ms);
         if let Some(again_ms) = again_ms {
@@ -48,8 +48,8 @@ impl Engine {
 
     /// Unwinds an unfinished gang, or unfinished sub-groups, that cannot be completed.
     pub(super) fn follow_unfinished(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let leading = self.binder.leading;
-        let has_turn = self.planner.waiting[id].wait == Wait::Turn;
+        let leading = self.binder.is_leading();
+        let has_turn = self.planner.waiting()[id].wait == Wait::Turn;
         let (state, progress) = (&self.state, &mut self.progress);
         let consequences =
             lifecycle::follow_unfinished(state, progress, id, counts, has_turn, leading, now_ms);
@@ -61,8 +61,11 @@ impl Engine {
             self.binder.timers.set(again_ms, Timer::Gang(id));
         }
         for (group, cause) in consequences.evict {
-            self.binder
-                .evict_below(&self.state, &mut self.progress, id, group, cause);
+            let (state, progress) = (&self.state, &mut self.progress);
+            let pods = self.binder.evict_below(state, progress, id, group, cause);
+            if let Some(news) = taken::members_evicted(state, id, group, cause, pods) {
+                self.binder.outbox.announce(news);
+            }
         }
     }
 
@@ -80,7 +83,7 @@ impl Engine {
     /// Counts the gang in its queue and the queues above it, as a waiting or a running gang.
     fn tally(&mut self, id: GangId, counts: &Counts) {
         let gang = &self.state.gangs[id];
-        let waits = counts.needed > 0 && self.planner.waiting[id].wait != Wait::Nothing;
+        let waits = counts.needed > 0 && self.planner.waiting()[id].wait != Wait::Nothing;
         let runs = counts.needed == 0 && counts.bound > 0;
         let queue = self.state.queues.find(&gang.spec.queue);
         let now = queue

@@ -15,18 +15,16 @@ impl Engine {
             self.binder.outbox.send(Flight::Lease, deadline_ms, action);
         }
         let leads = self.leader.leads(now_ms);
-        if leads == self.binder.leading {
+        if leads == self.binder.is_leading() {
             return;
         }
-        self.binder.leading = leads;
         if leads {
             self.teller.begin_to_lead(self.state.gangs.ids());
             self.state.rules_changed();
-            self.binder.ask_about_uncertain();
-            self.binder.takings.adopts = true;
+            self.binder.begin_to_lead();
         } else {
             self.planner.stand_down(self.binder.takings.gangs());
-            self.binder.stand_down_all(&mut self.state);
+            self.binder.stop_leading(&mut self.state);
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::engine::Engine;
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
-use crate::gangs::wait::Wait;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::{SLICE_WORK, Tried, Turn};
 use crate::queues::QueueId;
@@ -15,12 +14,9 @@ impl Engine {
         if self.leader.stopping {
             return false;
         }
-        if self.planner.repeats.take_due() {
-            let (state, settings) = (&mut self.state, &self.settings);
-            self.planner
-                .try_next_repeat(state, settings, &self.progress);
-        }
-        if core::mem::take(&mut self.binder.takings.adopts) {
+        let (state, settings) = (&mut self.state, &self.settings);
+        self.planner.try_due_repeat(state, settings, &self.progress);
+        if self.binder.take_adoption() {
             self.adopt_nominations();
         }
         let mut work = 0;
@@ -83,15 +79,13 @@ impl Engine {
             self.binder.start_binding(&mut self.state, *pod);
         }
         self.teller.review.note();
-        self.planner.claims.known.disturb();
         self.binder.end_taking(&mut self.state, id, true);
-        let waiting = &mut self.planner.waiting[id];
-        waiting.wait = Wait::Nothing;
-        waiting.claim.start(now_ms);
-        waiting.promised_ms = None;
-        if let Some(promised_ms) = waiting.first_promised_ms.take() {
+        if let Some(promised_ms) = self.planner.note_start(id, now_ms) {
             self.forecasts.note_start(promised_ms, now_ms);
         }
+        // The gang is judged once more, because its surplus is another question than its minimum: a
+        // closed queue, for instance, takes no surplus. This cannot wait until the next step
+        // settles the gang: other gangs would have their turns before the surplus has one.
         let counts = count(&self.state, id, now_ms);
         self.follow(id, &counts, now_ms);
     }
@@ -99,13 +93,11 @@ impl Engine {
     /// Lets the next gang whose search ended early be searched for in the next steps, with the
     /// whole allowance. Returns whether there was such a gang. For shells in which no time passes.
     pub fn search_on(&mut self) -> bool {
-        self.planner.allowance.refill_whole(self.now_ms);
         let (state, settings) = (&mut self.state, &self.settings);
-        let one = self
+        let goes_on = self
             .planner
-            .try_next_repeat(state, settings, &self.progress);
-        let waits = self.planner.claims.go_on();
-        self.unfinished |= one || waits;
-        one || waits
+            .go_on_at_once(state, settings, &self.progress, self.now_ms);
+        self.unfinished |= goes_on;
+        goes_on
     }
 }

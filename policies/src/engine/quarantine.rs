@@ -70,15 +70,15 @@ impl Engine {
     }
 
     fn to_blame(&self) -> Option<&Gang> {
-        let id = self.teller.in_hand.or(self.planner.in_hand)?;
+        let id = self.state.in_hand?;
         self.state.gangs.get(id)
     }
 
     /// Runs `work` for one gang, which is to blame if `work` panics.
     pub(crate) fn in_hand<T>(&mut self, id: GangId, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.planner.in_hand.replace(id);
+        let before = self.state.in_hand.replace(id);
         let result = work(self);
-        self.planner.in_hand = before;
+        self.state.in_hand = before;
         result
     }
 

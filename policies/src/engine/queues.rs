@@ -2,9 +2,7 @@
 
 use crate::engine::Engine;
 use crate::facts::UnixMs;
-use crate::gangs::wait::Wait;
 use crate::ids::GangId;
-use crate::plan::waiting::ClaimState;
 use crate::queues::QueueId;
 use alloc::collections::BTreeSet;
 
@@ -35,14 +33,10 @@ impl Engine {
             {
                 self.replace_tally(id, None);
             }
-            let place = self.planner.waiting[id].place.as_ref();
-            if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
-                self.planner
-                    .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
-                self.planner.waiting[id].wait = Wait::Nothing;
-            }
+            let (state, settings) = (&mut self.state, &self.settings);
+            self.planner
+                .leave_queue(state, settings, &self.progress, id, queue);
             self.binder.end_taking(&mut self.state, id, true);
-            self.planner.waiting[id].claim = ClaimState::default();
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
         }

@@ -13,9 +13,6 @@ impl Engine {
     pub(super) fn settle(&mut self, now_ms: UnixMs) {
         self.refresh_queues(now_ms);
         self.take_timers(now_ms);
-        if !self.state.freed.is_empty() || !self.state.released.is_empty() {
-            self.planner.claims.note();
-        }
         self.planner
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
@@ -50,7 +47,7 @@ impl Engine {
                 Timer::Binding(uid) => self.binder.binding_due(uid),
                 Timer::QueueStatus | Timer::Pace => {}
                 Timer::Review => self.teller.review.is_due = true,
-                Timer::Search => self.planner.repeats.is_due = true,
+                Timer::Search => self.planner.repeat_is_due(),
                 // tests plant bugs here: overwritten-status
                 Timer::Rewrite(key) => {
                     self.teller
@@ -91,17 +88,14 @@ impl Engine {
 
     fn remove_gang(&mut self, id: GangId, now_ms: UnixMs) {
         self.binder.end_taking(&mut self.state, id, true);
-        self.planner.forget_search_of(id);
-        self.planner.forget_repeat(id);
+        let (state, settings) = (&mut self.state, &self.settings);
         self.planner
-            .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
-        self.planner.reservations.forget(id, now_ms);
+            .forget_gang(state, settings, &self.progress, id, now_ms);
         self.replace_tally(id, None);
         self.state.forget_submitted(id);
         if let Some(gang) = self.state.gangs.remove(id) {
             self.state.gang_ids.remove(&gang.key);
             self.progress.forget(id);
-            self.planner.waiting.forget(id);
             self.teller.told.forget(id);
             self.teller.note_queues(true);
         }

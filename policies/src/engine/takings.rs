@@ -15,10 +15,9 @@ impl Engine {
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
-        for (gang, sentence) in core::mem::take(&mut self.binder.takings.failed) {
-            if let Some(gang_object) = self.state.gangs.get(gang) {
-                let object = self.state.object_of(gang_object);
-                self.binder.announce_failed_taking(object, &sentence);
+        for (gang, sentence) in self.binder.take_failed() {
+            if self.state.gangs.get(gang).is_some() {
+                self.tell_failure(gang, &sentence);
                 self.fail_taking(gang, now_ms);
             }
         }
@@ -29,8 +28,8 @@ impl Engine {
         if queues_changed {
             self.end_takings_beyond_bounds(now_ms);
         }
-        if core::mem::take(&mut self.binder.takings.has_begun) {
-            self.planner.claims.note();
+        if self.binder.take_begun() {
+            self.planner.note_chance_to_claim();
         }
         self.state.end_old_holds(now_ms);
         let stirred = core::mem::take(&mut self.state.holds.stirred);
@@ -67,7 +66,7 @@ impl Engine {
             let queues = &mut self.state.queues;
             if !queues.keeps_bounds(*queue, demand, preemptible) {
                 self.end_taking(gang, now_ms);
-                self.planner.waiting[gang].claim.change();
+                self.planner.note_change_of_claim(gang);
                 // The gang is refused for the bound now.
                 let (state, settings) = (&mut self.state, &self.settings);
                 self.planner.wake(state, settings, &self.progress, gang);
@@ -80,10 +79,10 @@ impl Engine {
         let Some(taking) = self.binder.takings.get(gang) else {
             return;
         };
-        let waits = self.planner.waiting[gang].place.is_some();
+        let waits = self.planner.waiting()[gang].place.is_some();
         if !waits || taking.asks != request::asks(&self.state, gang) {
             self.end_taking(gang, now_ms);
-            self.planner.waiting[gang].claim.change();
+            self.planner.note_change_of_claim(gang);
         }
     }
 
@@ -93,21 +92,20 @@ impl Engine {
             return;
         }
         let sentence = taken::why_lost(&self.state, gang, node);
-        let object = self.state.gangs.get(gang);
-        let object = object.and_then(|object| self.state.object_of(object));
-        self.binder.announce_failed_taking(object, &sentence);
+        self.tell_failure(gang, &sentence);
         self.fail_taking(gang, now_ms);
+    }
+
+    fn tell_failure(&mut self, gang: GangId, sentence: &str) {
+        if let Some(news) = taken::plan_failed(&self.state, gang, sentence) {
+            self.binder.outbox.announce(news);
+        }
     }
 
     /// Ends the taking of a gang for one that comes before it: it is planned anew at once.
     pub(super) fn displace(&mut self, gang: GangId, now_ms: UnixMs) {
         self.end_taking(gang, now_ms);
-        let waiting = &self.planner.waiting[gang];
-        if let Some((queue, _)) = waiting.place
-            && waiting.claim.paused_until_ms <= now_ms
-        {
-            self.planner.claims.once_more(queue, gang);
-        }
+        self.planner.claim_once_more(gang, now_ms);
     }
 
     /// Ends the taking of a gang that was refused although the room that is held for it is there:
@@ -127,8 +125,8 @@ impl Engine {
         if self.binder.takings.get(gang).is_none() {
             return;
         }
-        let claim = &mut self.planner.waiting[gang].claim;
-        claim.pause(self.settings.retry_after_ms, now_ms);
+        let pause_ms = self.settings.retry_after_ms;
+        self.planner.pause_claim(gang, pause_ms, now_ms);
         self.end_taking(gang, now_ms);
     }
 
@@ -137,9 +135,7 @@ impl Engine {
         if !self.binder.end_taking(&mut self.state, gang, true) {
             return;
         }
-        self.planner.claims.known.disturb();
         self.planner.note_ended_plan(gang, now_ms);
-        self.planner.claims.note();
         if self.state.gangs.get(gang).is_some() {
             self.report_anew(gang, now_ms);
         }

@@ -67,9 +67,9 @@ fn no_step_searches_for_more_than_a_slice() {
     let mut events = Event::lists(nodes.chain([Object::PodGroup(gang)]).chain(pods));
     let mut slices = 0;
     while !events.is_empty() {
-        let before = engine.planner.allowance.left_at(NOW_MS);
+        let before = engine.planner.allowance_left_at(NOW_MS);
         drop(engine.step(NOW_MS, events));
-        let searched = before - engine.planner.allowance.left_at(NOW_MS);
+        let searched = before - engine.planner.allowance_left_at(NOW_MS);
         assert!(searched <= SLICE_STEPS, "{searched} steps in one slice");
         slices += usize::from(searched > 0);
         let goes_on = engine.next_deadline() == Some(NOW_MS);

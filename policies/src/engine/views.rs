@@ -30,7 +30,7 @@ impl Engine {
             self.spring_planted_panic(name);
         }
         let (gang, pod) = find(&self.state, subject)?;
-        let queue = self.planner.waiting[gang].place.as_ref();
+        let queue = self.planner.waiting()[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
         let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
         let (state, settings) = (&mut self.state, &self.settings);
@@ -38,16 +38,17 @@ impl Engine {
         let start = self
             .planner
             .foresee(state, settings, progress, gang, self.now_ms);
-        let waiting = &self.planner.waiting;
+        let waiting = self.planner.waiting();
         let question = Question {
             gang,
             pod,
             others,
             start,
+            now_ms: self.now_ms,
         };
         Ok(self
             .teller
-            .explain(state, settings, progress, waiting, &question, self.now_ms))
+            .explain(state, settings, progress, waiting, &question))
     }
 
     /// Lets pods be evicted for others so from now on. For shells that explain a state in which
@@ -117,14 +118,14 @@ impl Engine {
     ///
     /// A time may have passed: the gang is tried in the next step.
     pub fn promised_starts(&self) -> impl Iterator<Item = (&str, UnixMs)> {
-        let promised = self.planner.reservations.promised_starts();
+        let promised = self.planner.promised_starts();
         promised.map(|(gang, at_ms)| (&*self.state.gangs[gang].name, at_ms))
     }
 
     /// The gangs that would fit now and wait because others were promised a start, in no order that
     /// means anything. As cheap as [`Engine::promised_starts`].
     pub fn gangs_behind_promises(&self) -> impl Iterator<Item = &str> {
-        let behind = self.planner.reservations.behind();
+        let behind = self.planner.gangs_behind_promises();
         behind.map(|gang| &*self.state.gangs[gang].name)
     }
 
@@ -138,7 +139,7 @@ impl Engine {
     /// written in the next steps. For shells that print one state.
     pub fn review(&mut self) {
         let (state, settings) = (&mut self.state, &self.settings);
-        let (progress, waiting) = (&self.progress, &self.planner.waiting);
+        let (progress, waiting) = (&self.progress, self.planner.waiting());
         let (outbox, now_ms) = (&mut self.binder.outbox, self.now_ms);
         self.teller
             .review_all(state, settings, progress, waiting, outbox, now_ms);
@@ -151,7 +152,7 @@ impl Engine {
             state: &self.state,
             settings: &self.settings,
             progress: &self.progress,
-            waiting: &self.planner.waiting,
+            waiting: self.planner.waiting(),
             now_ms: self.now_ms,
         };
         (&mut self.teller, view, &mut self.binder)
@@ -162,7 +163,7 @@ impl Engine {
             state: &self.state,
             settings: &self.settings,
             progress: &self.progress,
-            waiting: &self.planner.waiting,
+            waiting: self.planner.waiting(),
             now_ms: self.now_ms,
         }
     }

@@ -38,9 +38,12 @@ pub(super) fn exactly(
     let signature = request.signature();
     let mut answer = Answer::Impossible;
     for (position, area) in areas.iter().enumerate() {
-        let patience = (!wish).then(|| memo.share(areas.len() - position));
-        let question = (signature, *area);
-        match in_area(state, txn, request, question, patience, memo, work) {
+        let inquiry = Inquiry {
+            request,
+            question: (signature, *area),
+            patience: (!wish).then(|| memo.share(areas.len() - position)),
+        };
+        match inquiry.place(state, txn, memo, work) {
             Answer::Placed => return Answer::Placed,
             Answer::Impossible => {}
             Answer::Unknown => answer = Answer::Unknown,
@@ -49,91 +52,88 @@ pub(super) fn exactly(
     answer
 }
 
-/// Looks for places in an area, as far as this slice goes; if there are places, takes them.
-///
-/// `patience`: how many steps a search of this area may take in all slices; `None`: the area is
-/// only preferred and gets no more than what is left of the first slice. The counting of two shapes
-/// ends by itself, so `patience` does not bound it.
-fn in_area(
-    state: &mut ClusterState,
-    txn: &mut Txn,
-    request: &Request,
+/// Whether the members of a request fit in one area.
+#[derive(Debug, Clone, Copy)]
+struct Inquiry<'a> {
+    request: &'a Request,
     question: Question,
+    /// How many steps a search of the area may take in all slices; `None`: the area is only
+    /// preferred and gets no more than what is left of the first slice. The counting of two shapes
+    /// ends by itself, so this does not bound it.
     patience: Option<u64>,
-    memo: &mut Memo,
-    work: &mut u64,
-) -> Answer {
-    let known = match memo.recall(question) {
-        Some(known) => known,
-        None => match look(state, request, question, patience, memo, work) {
-            Some(known) => memo.remember(question, known),
-            None => return Answer::Unknown,
-        },
-    };
-    match known {
-        Known::Found(placed) => take(state, txn, request, placed),
-        Known::Impossible => Answer::Impossible,
-        Known::GivenUp => Answer::Unknown,
-    }
 }
 
-/// Works on a question in this slice; `None`: there is no answer yet, and the next slice goes on.
-fn look(
-    state: &mut ClusterState,
-    request: &Request,
-    question: Question,
-    patience: Option<u64>,
-    memo: &mut Memo,
-    work: &mut u64,
-) -> Option<Known> {
-    if memo.slice == 0 && (patience.is_none() || memo.left == 0) {
-        return Some(Known::GivenUp);
-    }
-    if memo.slice == 0 {
-        memo.interrupted = true;
-        return None;
-    }
-    let mut running = match memo.resume(question) {
-        Some(running) => running,
-        None => begin(state, request, question, patience, memo, work),
-    };
-    let steps = memo.slice.min(running.left);
-    let mut unused = steps;
-    let progress = running.method.run(&mut unused);
-    let used = steps - unused;
-    running.left -= used;
-    memo.spend(used);
-    *work += WORK * used;
-    match progress {
-        SliceResult::Found(placed) => Some(Known::Found(placed)),
-        SliceResult::Impossible => Some(Known::Impossible),
-        SliceResult::Unfinished if patience.is_some() && running.left > 0 && memo.left > 0 => {
-            memo.suspend(question, running);
-            None
+impl Inquiry<'_> {
+    /// Looks for places in the area, as far as this slice goes; if there are places, takes them.
+    fn place(
+        self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        memo: &mut Memo,
+        work: &mut u64,
+    ) -> Answer {
+        let known = match memo.recall(self.question) {
+            Some(known) => known,
+            None => match self.look(state, memo, work) {
+                Some(known) => memo.remember(self.question, known),
+                None => return Answer::Unknown,
+            },
+        };
+        match known {
+            Known::Found(placed) => take(state, txn, self.request, placed),
+            Known::Impossible => Answer::Impossible,
+            Known::GivenUp => Answer::Unknown,
         }
-        SliceResult::Unfinished => Some(Known::GivenUp),
     }
-}
 
-/// Copies the numbers of an area and chooses the method. The copying counts as steps, too.
-fn begin(
-    state: &mut ClusterState,
-    request: &Request,
-    question: Question,
-    patience: Option<u64>,
-    memo: &mut Memo,
-    work: &mut u64,
-) -> Running {
-    let problem = Problem::of(state, request, question.1);
-    let steps = (problem.nodes.len() * (problem.dimensions + 4)) as u64;
-    memo.spend(steps);
-    *work += WORK * steps;
-    let method = Method::new(problem);
-    let left = match (&method, patience) {
-        (Method::Search(_), Some(patience)) => patience,
-        _ => u64::MAX,
-    };
-    Running { method, left }
+    /// Works on the question in this slice; `None`: there is no answer yet, and the next slice goes
+    /// on.
+    fn look(self, state: &mut ClusterState, memo: &mut Memo, work: &mut u64) -> Option<Known> {
+        if memo.slice == 0 && (self.patience.is_none() || memo.left == 0) {
+            return Some(Known::GivenUp);
+        }
+        if memo.slice == 0 {
+            memo.interrupted = true;
+            return None;
+        }
+        let mut running = match memo.resume(self.question) {
+            Some(running) => running,
+            None => self.begin(state, memo, work),
+        };
+        let steps = memo.slice.min(running.left);
+        let mut unused = steps;
+        let progress = running.method.run(&mut unused);
+        let used = steps - unused;
+        running.left -= used;
+        memo.spend(used);
+        *work += WORK * used;
+        match progress {
+            SliceResult::Found(placed) => Some(Known::Found(placed)),
+            SliceResult::Impossible => Some(Known::Impossible),
+            SliceResult::Unfinished
+                if self.patience.is_some() && running.left > 0 && memo.left > 0 =>
+            {
+                memo.suspend(self.question, running);
+                None
+            }
+            SliceResult::Unfinished => Some(Known::GivenUp),
+        }
+    }
+
+    /// Copies the numbers of the area and chooses the method. The copying counts as steps, too.
+    fn begin(self, state: &mut ClusterState, memo: &mut Memo, work: &mut u64) -> Running {
+        let (_, area) = self.question;
+        let problem = Problem::of(state, self.request, area);
+        let steps = (problem.nodes.len() * (problem.dimensions + 4)) as u64;
+        memo.spend(steps);
+        *work += WORK * steps;
+        let method = Method::new(problem);
+        let left = match (&method, self.patience) {
+            (Method::Search(_), Some(patience)) => patience,
+            _ => u64::MAX,
+        };
+        Running { method, left }
+    }
 }
 
 /// Takes the places that were found. If the numbers do not say everything, a pod may not fit: then

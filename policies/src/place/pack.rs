@@ -4,7 +4,7 @@
 use super::choices::two_choices;
 use super::domains::{areas, room, scopes};
 use super::exact::{Answer, exactly, not_together};
-use super::fill::fill;
+use super::fill::Load;
 use super::memo::Memo;
 use super::request::Request;
 use super::{Area, Refusal};
@@ -152,7 +152,13 @@ pub(super) fn in_area(
         let before = txn.placed().len();
         for group in &groups {
             state.refresh(group.class);
-            fill(state, txn, request, group.class, &group.pods, area, work);
+            let load = Load {
+                request,
+                class: group.class,
+                pods: &group.pods,
+                area,
+            };
+            load.fill(state, txn, work);
         }
         if txn.placed().len() - before == request.root().need {
             return true;

@@ -21,10 +21,9 @@ use crate::txn::Txn;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// One attempt to place a gang.
-#[derive(Debug)]
-pub(crate) struct Attempt<'a> {
-    pub(crate) state: &'a mut ClusterState,
+/// A gang that is to be placed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) progress: &'a ById<GangId, Progress>,
     pub(crate) gang: GangId,
@@ -33,6 +32,13 @@ pub(crate) struct Attempt<'a> {
     /// The members of the gang, counted now.
     pub(crate) counts: Counts,
     pub(crate) now_ms: UnixMs,
+}
+
+/// One attempt to place a gang.
+#[derive(Debug)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) asker: Asker<'a>,
+    pub(crate) state: &'a mut ClusterState,
     /// The transaction in which members are placed.
     pub(crate) txn: &'a mut Txn,
     /// What the search of this gang remembers from slice to slice.
@@ -44,17 +50,6 @@ pub(crate) struct Attempt<'a> {
 /// Whether members were placed in the transaction; else why none was, and what must change before
 /// the gang is tried again.
 pub(crate) type Attempted = Result<(), (Refused, Wake)>;
-
-/// A gang that is to be placed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asker<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) progress: &'a ById<GangId, Progress>,
-    pub(crate) gang: GangId,
-    pub(crate) queue: QueueId,
-    pub(crate) counts: Counts,
-    pub(crate) now_ms: UnixMs,
-}
 
 /// Places what a gang wants next, with a search of no more than one slice.
 ///
@@ -69,13 +64,8 @@ pub(crate) fn in_one_slice(
     let mut memo = Memo::default();
     memo.begin_slice(SLICE_STEPS);
     let attempt = Attempt {
+        asker,
         state,
-        settings: asker.settings,
-        progress: asker.progress,
-        gang: asker.gang,
-        queue: asker.queue,
-        counts: asker.counts,
-        now_ms: asker.now_ms,
         txn,
         memo: &mut memo,
         work,
@@ -89,11 +79,11 @@ impl Attempt<'_> {
     /// # Errors
     /// Why there is no place.
     pub(crate) fn run(mut self) -> Attempted {
-        if self.state.gangs[self.gang].tree().is_some() {
+        if self.state.gangs[self.asker.gang].tree().is_some() {
             return self.try_sub_groups();
         }
-        let pods = demand::waiting_pods(self.state, self.gang, self.now_ms);
-        let need = self.counts.needed.max(1) as usize;
+        let pods = demand::waiting_pods(self.state, self.asker.gang, self.asker.now_ms);
+        let need = self.asker.counts.needed.max(1) as usize;
         *self.work += 20 * pods.len() as u64;
         let first = demand::demand_of_pods(self.state, pods.iter().take(need));
         let within = self.check_queue(&first);
@@ -102,17 +92,28 @@ impl Attempt<'_> {
         {
             return Err((excess.into(), Wake::Eased(excess.into())));
         }
-        let (id, queue) = (self.gang, self.queue);
-        let request = request::request(self.state, self.settings, id, queue, pods, need);
+        let Asker {
+            settings,
+            gang,
+            queue,
+            ..
+        } = self.asker;
+        let request = request::request(self.state, settings, gang, queue, pods, need);
         self.try_request(request, None, (&first, within))
     }
 
     /// Tries what a gang with sub-groups wants to place next, one alternative after the other.
     fn try_sub_groups(&mut self) -> Attempted {
-        let (id, leaf) = (self.gang, self.queue);
+        let Asker {
+            settings,
+            progress,
+            gang,
+            queue: leaf,
+            now_ms,
+            ..
+        } = self.asker;
         let (mut first, mut classes, mut full) = (None, Vec::new(), None);
-        let (settings, progress) = (self.settings, self.progress);
-        for request in wanted::requests(self.state, settings, progress, id, leaf, self.now_ms) {
+        for request in wanted::requests(self.state, settings, progress, gang, leaf, now_ms) {
             *self.work += 20 * request.groups.len() as u64;
             let choices = request.choices(self.state).0;
             let pods: Vec<PodId> = choices.first().into_iter().flat_map(pods_of).collect();
@@ -162,7 +163,7 @@ impl Attempt<'_> {
         choices: Option<Vec<Choice>>,
         first: (&Demand, Result<(), Excess>),
     ) -> Attempted {
-        let queue = self.queue;
+        let queue = self.asker.queue;
         let mut full = self.state.queues.highest_model_limit(queue);
         let (mut exceeded, mut refused) = (None, None::<Refused>);
         let mut note = |state: &ClusterState, excess: Excess| {
@@ -233,9 +234,9 @@ impl Attempt<'_> {
     /// Why nodes have refused members, and what must change before the gang is tried again.
     fn judge(&mut self, request: &Request, refusal: Refusal) -> (Refused, Wake) {
         let wake = refusal::wake(self.state, request, &refusal);
-        let progress = &self.progress[self.gang];
+        let progress = &self.asker.progress[self.asker.gang];
         let refused = Refused {
-            reason: refusal::reason(self.state, progress, &self.counts, request, &refusal),
+            reason: refusal::reason(self.state, progress, &self.asker.counts, request, &refusal),
             by_nodes: Some(Box::new(refusal)),
             behind: None,
         };
@@ -249,7 +250,7 @@ impl Attempt<'_> {
         place(self.state, self.txn, request, self.memo, self.work)?;
         // Members of one shape have one demand, whichever of them are placed.
         let of_one_shape = request.is_plain() && request.root().pods.len() == 1;
-        let gang = (self.gang, self.queue);
+        let gang = (self.asker.gang, self.asker.queue);
         let kept = of_one_shape
             || bounds::keeps_to_queue(self.state, gang, request, checked, start, self.txn);
         Ok(kept)
@@ -261,6 +262,6 @@ impl Attempt<'_> {
     }
 
     fn check_queue(&self, demand: &Demand) -> Result<(), Excess> {
-        bounds::within_bounds(self.state, self.gang, self.queue, demand)
+        bounds::within_bounds(self.state, self.asker.gang, self.asker.queue, demand)
     }
 }

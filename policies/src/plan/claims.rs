@@ -12,8 +12,8 @@ use crate::gangs::wanted;
 use crate::ids::{ById, GangId};
 use crate::plan::Planner;
 use crate::plan::order::{CandidateKey, CandidateKind};
-use crate::plan::victims::{Known, NoPlan};
-use crate::plan::waiting::Waiting;
+use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan};
+use crate::plan::waiting::{Awaited, Waiting};
 use crate::queues::{Demand, LineUp, QueueId};
 use crate::reason::Reason;
 use crate::settings::Settings;
@@ -49,7 +49,7 @@ pub(crate) struct Claims {
     /// may be among them.
     holders: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
     /// Tables of claimants that are alike, and the search that goes on in the next slice.
-    pub(crate) known: Known,
+    known: Known,
 }
 
 #[derive(Debug, Default)]
@@ -65,22 +65,22 @@ type Alike = (QueueId, Shortfall, i32, bool, bool);
 
 impl Claims {
     /// Notes that something has happened.
-    pub(crate) fn note(&mut self) {
+    pub(super) fn note(&mut self) {
         self.is_stale = true;
     }
 
     /// Notes that a plan may be possible at a time.
-    pub(crate) fn note_time(&mut self, at_ms: Option<UnixMs>) {
+    fn note_time(&mut self, at_ms: Option<UnixMs>) {
         self.next_ms = self.next_ms.into_iter().chain(at_ms).min();
     }
 
     /// Lets the round go on no sooner than so much work allows.
-    pub(crate) fn charge(&mut self, work: u64, now_ms: UnixMs) {
+    fn charge(&mut self, work: u64, now_ms: UnixMs) {
         self.paused_until_ms = now_ms.saturating_add(work / WORK_PER_MS);
     }
 
     /// Lets the round go on at once. Returns whether it was to wait.
-    pub(crate) fn go_on(&mut self) -> bool {
+    pub(super) fn go_on(&mut self) -> bool {
         let waits = self.round.is_some() && self.paused_until_ms > 0;
         self.paused_until_ms = 0;
         waits
@@ -100,13 +100,13 @@ impl Claims {
     }
 
     /// Notes that a gang with a hold stands in the line of a queue.
-    pub(crate) fn note_holder(&mut self, queue: QueueId, key: &CandidateKey, gang: GangId) {
+    pub(super) fn note_holder(&mut self, queue: QueueId, key: &CandidateKey, gang: GangId) {
         let line = self.holders.entry(queue).or_default();
         line.insert((key.clone(), gang));
     }
 
     /// Forgets the round, because queues have other numbers now.
-    pub(crate) fn forget_queues(&mut self) {
+    pub(super) fn forget_queues(&mut self) {
         self.round = None;
         self.is_stale = true;
         self.holders.clear();
@@ -129,7 +129,7 @@ impl Claims {
     }
 
     /// Lets a gang come once more in this round, as the first of its queue.
-    pub(crate) fn once_more(&mut self, queue: QueueId, gang: GangId) {
+    fn once_more(&mut self, queue: QueueId, gang: GangId) {
         match &mut self.round {
             Some(round) => round.lines.entry(queue).or_default().push_front(gang),
             None => self.is_stale = true,
@@ -352,6 +352,95 @@ impl Planner {
         }
     }
 
+    /// Notes that something has happened that may let a refused gang take room from others.
+    pub(crate) fn note_chance_to_claim(&mut self) {
+        self.claims.note();
+    }
+
+    /// Takes in that something has happened that the log of changed nodes does not tell: what is
+    /// known of plans may be untrue.
+    pub(crate) fn disturb_claims(&mut self) {
+        self.claims.known.disturb();
+    }
+
+    /// The eviction plan of a gang that waits for room, or why there is none, see
+    /// [`victims::find`].
+    pub(crate) fn find_victims(
+        &mut self,
+        state: &mut ClusterState,
+        asked: &Asked<'_>,
+        work: &mut u64,
+    ) -> Option<Result<Plan, NoPlan>> {
+        victims::find(state, asked, &mut self.claims.known, work)
+    }
+
+    /// Lets the next gang of the round, or the search that is kept, come no sooner than so much
+    /// work allows. Returns whether a search is kept.
+    pub(crate) fn charge_claim(&mut self, work: u64, now_ms: UnixMs) -> bool {
+        self.claims.charge(work, now_ms);
+        self.claims.known.search.is_some()
+    }
+
+    /// Forgets that a plan of a gang waits for the gang's `preemptionDelay`. Returns until when it
+    /// did.
+    pub(crate) fn end_delay(&mut self, gang: GangId) -> Option<UnixMs> {
+        self.waiting[gang].claim.delayed_until_ms.take()
+    }
+
+    /// Lets a plan wait until the gang's `preemptionDelay` ends. Returns whether it waits.
+    pub(crate) fn delay_plan(
+        &mut self,
+        state: &ClusterState,
+        settings: &Settings,
+        gang: GangId,
+        plan: &Plan,
+        now_ms: UnixMs,
+    ) -> bool {
+        let claim = &mut self.waiting[gang].claim;
+        let ends_ms = claim.delay_ends_ms(&state.gangs[gang].spec, settings, now_ms);
+        claim.delayed_until_ms = ends_ms.filter(|_| plan.action != Action::Free);
+        self.claims.note_time(claim.delayed_until_ms);
+        claim.delayed_until_ms.is_some()
+    }
+
+    /// Takes in that a plan of a gang begins to be carried out, and which pods' room is awaited.
+    pub(crate) fn note_begun_plan(&mut self, gang: GangId, action: Action, awaited: Awaited) {
+        let waiting = &mut self.waiting[gang];
+        if action != Action::Free {
+            waiting.claim.begin_plan();
+        }
+        waiting.claim.awaited = Some(awaited);
+        if let Some((stands_in, key)) = &waiting.place {
+            self.claims.note_holder(*stands_in, key, gang);
+        }
+    }
+
+    /// Takes in that members of a gang are evicted for another one.
+    pub(crate) fn note_loss(&mut self, gang: GangId, now_ms: UnixMs) {
+        self.waiting[gang].claim.lose(now_ms);
+    }
+
+    /// Takes in that a gang with a plan asks for something else now, or for nothing.
+    pub(crate) fn note_change_of_claim(&mut self, gang: GangId) {
+        self.waiting[gang].claim.change();
+    }
+
+    /// Lets no plan be made for a gang for so long.
+    pub(crate) fn pause_claim(&mut self, gang: GangId, pause_ms: u64, now_ms: UnixMs) {
+        self.waiting[gang].claim.pause(pause_ms, now_ms);
+    }
+
+    /// Lets a gang whose plan was ended for another one come once more in this round, unless it
+    /// makes a pause.
+    pub(crate) fn claim_once_more(&mut self, gang: GangId, now_ms: UnixMs) {
+        let waiting = &self.waiting[gang];
+        if let Some((queue, _)) = waiting.place
+            && waiting.claim.paused_until_ms <= now_ms
+        {
+            self.claims.once_more(queue, gang);
+        }
+    }
+
     /// Notes that there is no plan for a gang now.
     pub(crate) fn note_no_plan(
         &mut self,
@@ -371,12 +460,14 @@ impl Planner {
     /// After a few of them the gang makes a pause, which gets longer, whatever they came to: two
     /// gangs could take turns in taking the same room.
     pub(crate) fn note_ended_plan(&mut self, gang: GangId, now_ms: UnixMs) {
+        self.disturb_claims();
         let claim = &mut self.waiting[gang].claim;
         claim.awaited = None;
         if let Some(pause_ms) = claim.pause_ms() {
             claim.pause(pause_ms, now_ms);
         }
         self.claims.note_time(Some(claim.paused_until_ms));
+        self.claims.note();
     }
 }
 

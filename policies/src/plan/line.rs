@@ -95,6 +95,9 @@ impl Planner {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
     ) {
+        if !state.freed.is_empty() || !state.released.is_empty() {
+            self.claims.note();
+        }
         let stirred = self.agenda.take_freed(state, &self.waiting);
         for queue in stirred.queues {
             self.show_heads(state, settings, progress, queue);
@@ -105,7 +108,7 @@ impl Planner {
     }
 
     /// Forgets what was freed, once all gangs that it may help have been tried.
-    pub(crate) fn forget_freed(
+    pub(super) fn forget_freed(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -117,7 +120,7 @@ impl Planner {
     }
 
     /// The line-up of all gangs that may be tried now.
-    pub(crate) fn line_up(
+    pub(super) fn line_up(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -147,7 +150,7 @@ impl Planner {
 
     /// Tells the tree of queues what the next gang of a leaf asks for. The demand of a gang does
     /// not change while the gang keeps its place.
-    pub(crate) fn show_head(
+    pub(super) fn show_head(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -160,9 +163,9 @@ impl Planner {
             return;
         }
         let demand = head.map(|gang| -> Demand {
-            let before = self.in_hand.replace(gang);
+            let before = state.in_hand.replace(gang);
             let demand = wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
-            self.in_hand = before;
+            state.in_hand = before;
             demand
         });
         state.queues.set_candidate(line_up, queue, demand);
@@ -170,7 +173,7 @@ impl Planner {
     }
 
     /// Takes a gang off the agenda, from wherever it stands there.
-    pub(crate) fn leave_agenda(
+    pub(super) fn leave_agenda(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -188,7 +191,7 @@ impl Planner {
     }
 
     /// Takes a gang out of its line. Returns the queue, which may have another head now.
-    pub(crate) fn leave_line(&mut self, id: GangId) -> Option<QueueId> {
+    fn leave_line(&mut self, id: GangId) -> Option<QueueId> {
         let waiting = &mut self.waiting[id];
         let (queue, key) = waiting.place.take()?;
         match &waiting.wait {
@@ -199,7 +202,7 @@ impl Planner {
     }
 
     /// Keeps a gang that was refused in its place until what the refusal names changes.
-    pub(crate) fn park(
+    pub(super) fn park(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -246,7 +249,7 @@ impl Planner {
 
     /// A gang has left the line of a queue. Where no gang may pass refused ones, the gang that is
     /// first now is tried: what was freed while it stood behind others was not offered to it.
-    pub(crate) fn advance(
+    fn advance(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,

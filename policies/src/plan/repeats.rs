@@ -30,12 +30,12 @@ pub(crate) struct Repeats {
     /// The timer is set, or has ended and its repeat is still to come.
     waits: bool,
     /// The timer has ended: all of the allowance may be back.
-    pub(crate) is_due: bool,
+    is_due: bool,
 }
 
 impl Repeats {
     /// Whether the timer has ended since the last call.
-    pub(crate) fn take_due(&mut self) -> bool {
+    fn take_due(&mut self) -> bool {
         let due = core::mem::take(&mut self.is_due);
         self.waits &= !due;
         due
@@ -44,7 +44,7 @@ impl Repeats {
 
 impl Planner {
     /// Notes a gang for another search, unless its refusal is proved or comes from a whole search.
-    pub(crate) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Refused, &Wake)) {
+    pub(super) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Refused, &Wake)) {
         let (refused, wake) = of;
         let proved = refused.reason == Reason::DoesNotFit || refused.reason.is_of_queue();
         if matches!(wake, Wake::AnyRoom(..)) && !proved && !search.is_whole() {
@@ -55,7 +55,7 @@ impl Planner {
     }
 
     /// Forgets a gang that has gone: its number may be given to another gang.
-    pub(crate) fn forget_repeat(&mut self, id: GangId) {
+    pub(super) fn forget_repeat(&mut self, id: GangId) {
         self.repeats.gangs.remove(&id);
     }
 
@@ -71,8 +71,40 @@ impl Planner {
         timers.set(at_ms, Timer::Search);
     }
 
+    /// The timer for another search has ended.
+    pub(crate) fn repeat_is_due(&mut self) {
+        self.repeats.is_due = true;
+    }
+
+    /// Lets the next gang whose search ended early be tried again, if the timer for that has ended.
+    pub(crate) fn try_due_repeat(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+    ) {
+        if self.repeats.take_due() {
+            self.try_next_repeat(state, settings, progress);
+        }
+    }
+
+    /// Gives the whole allowance back at once, and lets the next gang whose search ended early be
+    /// tried again, and the round of claims go on. Returns whether there is anything to go on with.
+    pub(crate) fn go_on_at_once(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) -> bool {
+        self.allowance.refill_whole(now_ms);
+        let repeats = self.try_next_repeat(state, settings, progress);
+        let waits = self.claims.go_on();
+        repeats || waits
+    }
+
     /// Lets the next such gang be tried again. Returns whether there was one.
-    pub(crate) fn try_next_repeat(
+    fn try_next_repeat(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,

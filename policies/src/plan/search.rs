@@ -51,7 +51,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    pub(crate) fn full() -> Self {
+    pub(super) fn full() -> Self {
         Self {
             steps: ALLOWANCE_STEPS,
             as_of_ms: 0,
@@ -59,20 +59,20 @@ impl Allowance {
     }
 
     /// How many steps are left at a time.
-    pub(crate) fn left_at(&self, now_ms: UnixMs) -> u64 {
+    fn left_at(&self, now_ms: UnixMs) -> u64 {
         let passed_ms = now_ms.saturating_sub(self.as_of_ms);
         let back = passed_ms.saturating_mul(ALLOWANCE_STEPS_PER_MS);
         self.steps.saturating_add(back).min(ALLOWANCE_STEPS)
     }
 
     /// When the whole allowance is back.
-    pub(crate) fn full_at(&self, now_ms: UnixMs) -> UnixMs {
+    pub(super) fn full_at(&self, now_ms: UnixMs) -> UnixMs {
         let lacking = ALLOWANCE_STEPS - self.left_at(now_ms);
         now_ms.saturating_add(lacking.div_ceil(ALLOWANCE_STEPS_PER_MS))
     }
 
     /// Gives the whole allowance back at once.
-    pub(crate) fn refill_whole(&mut self, now_ms: UnixMs) {
+    pub(super) fn refill_whole(&mut self, now_ms: UnixMs) {
         self.steps = ALLOWANCE_STEPS;
         self.as_of_ms = now_ms;
     }
@@ -129,7 +129,7 @@ struct Basis {
 impl Planner {
     /// The gang whose search goes on, and its queue. If the gang does not wait for its turn any
     /// more, the search is dropped.
-    pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
+    pub(super) fn searching(&mut self) -> Option<(QueueId, GangId)> {
         let id = self.search.as_ref()?.gang;
         let waiting = &self.waiting[id];
         let place = waiting.place.as_ref();
@@ -144,7 +144,7 @@ impl Planner {
 
     /// Begins a slice for a gang: of its kept search, if nothing about the gang has changed; else
     /// of a new search.
-    pub(crate) fn begin_slice(
+    pub(super) fn begin_slice(
         &mut self,
         state: &mut ClusterState,
         id: GangId,
@@ -175,7 +175,7 @@ impl Planner {
     }
 
     /// Keeps a search for the next step.
-    pub(crate) fn keep_search(
+    pub(super) fn keep_search(
         &mut self,
         state: &mut ClusterState,
         mut search: Search,
@@ -194,7 +194,7 @@ impl Planner {
     }
 
     /// Takes the steps that a slice has used from the allowance; a first slice is free.
-    pub(crate) fn charge_search(&mut self, search: &mut Search) {
+    pub(super) fn charge_search(&mut self, search: &mut Search) {
         let used = search.granted.saturating_sub(search.memo.left());
         search.own = search.own.saturating_sub(used.max(search.first));
         let charged = used.saturating_sub(search.first);
@@ -202,8 +202,14 @@ impl Planner {
         search.first = 0;
     }
 
+    /// How many steps searches may still take beyond their first slices.
+    #[cfg(test)]
+    pub(crate) fn allowance_left_at(&self, now_ms: UnixMs) -> u64 {
+        self.allowance.left_at(now_ms)
+    }
+
     /// Forgets the search of a gang that has gone: its number may be given to another gang.
-    pub(crate) fn forget_search_of(&mut self, id: GangId) {
+    pub(super) fn forget_search_of(&mut self, id: GangId) {
         self.search.take_if(|search| search.gang == id);
     }
 }

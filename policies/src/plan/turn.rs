@@ -86,20 +86,6 @@ impl Planner {
         let start = txn.checkpoint();
         txn.give_up_own(state, id);
         let begin = txn.checkpoint();
-        let attempt = Attempt {
-            state,
-            settings,
-            progress,
-            gang: id,
-            queue,
-            counts,
-            now_ms,
-            txn: &mut txn,
-            memo: &mut search.memo,
-            work,
-        };
-        let result = attempt.run();
-        self.charge_search(&mut search);
         let asker = Asker {
             settings,
             progress,
@@ -108,6 +94,15 @@ impl Planner {
             counts,
             now_ms,
         };
+        let attempt = Attempt {
+            asker,
+            state,
+            txn: &mut txn,
+            memo: &mut search.memo,
+            work,
+        };
+        let result = attempt.run();
+        self.charge_search(&mut search);
         let result = result.and_then(|()| {
             let beside = self.place_beside_promises(state, asker, &mut txn, begin, work);
             beside.map_err(|promised| (Refused::behind(promised), Wake::Promises))

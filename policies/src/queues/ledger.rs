@@ -1,9 +1,9 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
-use crate::facts::{Amount, quantity, saturated};
+use crate::facts::{Amount, saturated};
 use crate::reason::Reason;
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
 /// Amounts by queue and key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -233,6 +233,17 @@ pub(crate) struct Excess {
     pub allocated: Amount,
     /// How much more the gang asks for, in base units.
     pub asked: Amount,
+}
+
+/// A limit that leaves less than is asked for; ordered by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TightLimit<'a> {
+    pub(crate) queue: &'a str,
+    pub(crate) key: &'a str,
+    /// In base units.
+    pub(crate) limit: Amount,
+    /// What the queue holds under the limit, in base units.
+    pub(crate) allocated: Amount,
 }
 
 /// The kinds of bounds that a queue has.
@@ -501,21 +512,6 @@ impl QueueTree {
         self.structure.path(queue).flat_map(left).min()
     }
 
-    /// The limits on GPU models on the queue's path that allow fewer than `asked` more GPUs, as one
-    /// sentence each. `models`: the models that count; all if empty.
-    pub(crate) fn tight_model_limits(
-        &self,
-        queue: QueueId,
-        asked: Amount,
-        models: &[Box<str>],
-    ) -> Vec<String> {
-        let limits = self.tight_limits_of_models(queue, asked, models);
-        let words = limits.into_iter().map(|(queue, key, limit, allocated)| {
-            format!("the queue {queue} has a limit of {limit} {key} and holds {allocated}")
-        });
-        words.collect()
-    }
-
     /// Whether one of [`Self::tight_model_limits`] allows more pods once something is released. All
     /// `pods` that are asked for have `gpus` each.
     pub(crate) fn release_lets_in_more(
@@ -524,21 +520,21 @@ impl QueueTree {
         (gpus, pods): (Amount, u64),
         models: &[Box<str>],
     ) -> bool {
-        let limits = self.tight_limits_of_models(queue, gpus.saturating_mul(pods), models);
-        limits.iter().any(|(.., limit, allocated)| {
+        let limits = self.tight_model_limits(queue, gpus.saturating_mul(pods), models);
+        limits.iter().any(|tight| {
             let allows = |amount: Amount| amount.checked_div(gpus);
-            allows(*limit) > allows(limit.saturating_sub(*allocated))
+            allows(tight.limit) > allows(tight.limit.saturating_sub(tight.allocated))
         })
     }
 
-    /// The limits of [`Self::tight_model_limits`]: the names of the queue and of the key, the
-    /// limit, and what is held under it.
-    fn tight_limits_of_models(
+    /// The limits on GPU models on the queue's path that allow fewer than `asked` more GPUs.
+    /// `models`: the models that count; all if empty.
+    pub(crate) fn tight_model_limits(
         &self,
         queue: QueueId,
         asked: Amount,
         models: &[Box<str>],
-    ) -> Vec<(&str, &str, Amount, Amount)> {
+    ) -> Vec<TightLimit<'_>> {
         let concerns = |key: GovernedId| {
             let name = self.governed_name(key);
             let model = name.split_once('@').map(|(_, model)| model);
@@ -551,28 +547,17 @@ impl QueueTree {
             let limits = keys.filter(|key| concerns(*key)).filter_map(|key| {
                 let (limit, allocated) = self.under(id, key, Bound::Limit)?;
                 let is_tight = limit.saturating_sub(allocated) < asked;
-                is_tight.then(|| (self.name(id), self.governed_name(key), limit, allocated))
+                is_tight.then(|| TightLimit {
+                    queue: self.name(id),
+                    key: self.governed_name(key),
+                    limit,
+                    allocated,
+                })
             });
             let mut limits: Vec<_> = limits.collect();
             limits.sort_unstable();
             limits
         };
         self.structure.path(queue).flat_map(tight).collect()
-    }
-
-    /// The sentence for a gang that would exceed a bound.
-    pub(crate) fn describe(&self, excess: &Excess) -> String {
-        let bound = match excess.bound {
-            Bound::Limit => "limit",
-            Bound::Quota => "quota for non-preemptible gangs",
-        };
-        let key = self.governed_name(excess.key);
-        format!(
-            "the {bound} of the queue {} is {} of {key}; {} are held and {} more asked for",
-            self.name(excess.queue),
-            quantity(key, excess.allowed),
-            quantity(key, excess.allocated),
-            quantity(key, excess.asked),
-        )
     }
 }

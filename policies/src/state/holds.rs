@@ -43,8 +43,8 @@ pub(crate) struct Hold {
     /// The queue that is charged, and whether for a gang that is preemptible; `None` for a foreign
     /// pod.
     pub(crate) to: Option<(QueueId, bool)>,
-    /// For a pod of each class on each node.
-    pub(crate) rooms: Vec<(ClassId, NodeId)>,
+    /// Each is room for a pod of a class on a node.
+    pub(crate) places: Vec<(ClassId, NodeId)>,
     /// The pods that leave for the holder. What is held for others does not come out of their room
     /// when the holder is placed: no holder takes the room of another's victims first and leaves
     /// that other to wait for its own.
@@ -142,12 +142,12 @@ impl Hold {
     pub(crate) fn new(
         holder: Holder,
         to: Option<(QueueId, bool)>,
-        rooms: Vec<(ClassId, NodeId)>,
+        places: Vec<(ClassId, NodeId)>,
     ) -> Self {
         Self {
             holder,
             to,
-            rooms,
+            places,
             victims: Vec::new(),
             booked: None,
         }
@@ -157,7 +157,7 @@ impl Hold {
 impl ClusterState {
     /// Begins to hold room. The classes are kept until [`ClusterState::forget_hold`].
     pub(crate) fn begin_hold(&mut self, hold: Hold) {
-        for (class, _) in &hold.rooms {
+        for (class, _) in &hold.places {
             self.classes[*class].pods += 1;
         }
         self.put_hold(hold);
@@ -165,7 +165,7 @@ impl ClusterState {
 
     /// Takes the room of a hold.
     pub(crate) fn put_hold(&mut self, mut hold: Hold) {
-        for (class, node) in &hold.rooms {
+        for (class, node) in &hold.places {
             self.nodes[*node].count_held(&self.classes[*class], true);
             let on_node = self.holds.by_node.entry(*node).or_default();
             on_node.insert(hold.holder);
@@ -186,7 +186,7 @@ impl ClusterState {
                 self.released.insert(queue);
             }
         }
-        for (class, node) in &hold.rooms {
+        for (class, node) in &hold.places {
             self.nodes[*node].count_held(&self.classes[*class], false);
             if let Some(on_node) = self.holds.by_node.get_mut(node) {
                 on_node.remove(&holder);
@@ -201,7 +201,7 @@ impl ClusterState {
 
     /// Lets the classes of a hold go that is not in force any more.
     pub(crate) fn forget_hold(&mut self, hold: &Hold) {
-        for (class, _) in &hold.rooms {
+        for (class, _) in &hold.places {
             self.leave_class(*class);
         }
     }
@@ -214,14 +214,14 @@ impl ClusterState {
         };
         let room = (self.pods[pod].class, node);
         let held = self.holds.get(Holder::Owner(owner));
-        let Some(place) = held.and_then(|hold| hold.rooms.iter().position(|own| *own == room))
+        let Some(place) = held.and_then(|hold| hold.places.iter().position(|own| *own == room))
         else {
             return;
         };
         if let Some(mut hold) = self.take_hold(Holder::Owner(owner), false) {
-            hold.rooms.remove(place);
+            hold.places.remove(place);
             self.leave_class(room.0);
-            if !hold.rooms.is_empty() {
+            if !hold.places.is_empty() {
                 self.put_hold(hold);
             }
         }
@@ -256,7 +256,7 @@ impl ClusterState {
     /// Forgets a hold for good, after it was given up.
     pub(crate) fn bury_hold(&mut self, hold: &Hold) {
         self.forget_hold(hold);
-        for (_, node) in &hold.rooms {
+        for (_, node) in &hold.places {
             self.drop_node_if_unused(*node);
         }
     }
@@ -287,7 +287,7 @@ impl ClusterState {
             return false;
         };
         let mut needed: BTreeMap<(NodeId, ResourceId), u128> = BTreeMap::new();
-        for (class, node) in &hold.rooms {
+        for (class, node) in &hold.places {
             for (resource, amount) in &self.classes[*class].requests {
                 *needed.entry((*node, *resource)).or_default() += u128::from(*amount);
             }
@@ -308,7 +308,7 @@ impl ClusterState {
             return;
         };
         let mut booked = Demand::new();
-        for (class, node) in &hold.rooms {
+        for (class, node) in &hold.places {
             add_demand(&mut booked, &self.demand(*class, Some(*node)));
         }
         booked.sort_unstable_by_key(|(key, _)| *key);

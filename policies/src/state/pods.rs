@@ -46,7 +46,7 @@ impl ClusterState {
         let node = nominated.filter(|_| waits).map(|name| self.node_id(&name));
         let room = node.map(|node| (class, node));
         let held = self.holds.get(before);
-        let held = held.and_then(|hold| hold.rooms.first().copied());
+        let held = held.and_then(|hold| hold.places.first().copied());
         if (before, held) == (holder, room) {
             return;
         }

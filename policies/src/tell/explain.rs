@@ -46,7 +46,7 @@ use crate::state::ClusterState;
 use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use crate::tell::words::{area_name, asks, told_apart};
+use crate::tell::words::{area_name, asks, bound_in_words, told_apart};
 use crate::tell::{Teller, View, faults};
 use crate::txn::Txn;
 use advice::{Ends, ModelLimits, Tried, remedies};
@@ -71,6 +71,8 @@ pub(crate) struct Question {
     pub(crate) others: Others,
     /// When the gang is expected to start.
     pub(crate) start: Option<Foresight>,
+    /// When it is asked.
+    pub(crate) now_ms: UnixMs,
 }
 
 /// The gang that is to be explained, and the pod that was asked about.
@@ -103,9 +105,8 @@ impl Teller {
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
         question: &Question,
-        now_ms: UnixMs,
     ) -> Explanation {
-        let gang = question.gang;
+        let (gang, now_ms) = (question.gang, question.now_ms);
         // What is held for the gang itself is not in its way.
         let mut txn = Txn::default();
         let start = txn.checkpoint();
@@ -114,8 +115,7 @@ impl Teller {
         let told = &mut self.told[gang];
         let before = (told.said.take(), told.is_stale);
         self.say(state, settings, progress, waiting, gang, now_ms);
-        let mut explanation =
-            self.explain_gang(state, settings, progress, waiting, question, now_ms);
+        let mut explanation = self.explain_gang(state, settings, progress, waiting, question);
         let view = View {
             state,
             settings,
@@ -142,9 +142,8 @@ impl Teller {
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
         question: &Question,
-        now_ms: UnixMs,
     ) -> Explanation {
-        let id = question.gang;
+        let (id, now_ms) = (question.gang, question.now_ms);
         let standing = line::standing(state, settings, progress, waiting, id, now_ms);
         let view = View {
             state,
@@ -479,7 +478,7 @@ impl Explained<'_> {
     /// nodes: where there are any, room under the bound does not help by itself.
     fn explain_excess(&self, excess: &Excess, explanation: &mut Explanation) {
         let state = self.view.state;
-        explanation.message = state.queues.describe(excess);
+        explanation.message = bound_in_words(&state.queues, excess);
         explanation.excess = Some(excess_report(state, excess));
         let mut shortages = if state.gangs[self.gang].tree().is_some() {
             sub_groups::shortages_of_sub_groups(self)

@@ -65,7 +65,7 @@ impl Teller {
                 return true;
             }
             work += STATUS_WORK;
-            self.in_hand = gang_of(state, key);
+            state.in_hand = gang_of(state, key);
             let view = View {
                 state,
                 settings,
@@ -73,7 +73,7 @@ impl Teller {
                 waiting,
                 now_ms,
             };
-            let gang = self.in_hand;
+            let gang = state.in_hand;
             let gang = gang.filter(|gang| self.has_a_word(view, &mut binder.timers, key, *gang));
             if let Some(gang) = gang {
                 work += self.say(state, settings, progress, waiting, gang, now_ms);
@@ -95,7 +95,7 @@ impl Teller {
                 (StatusKey::Queue(queue), _) => self.queue_patch(state, binder, queue, now_ms),
                 (_, None) => None,
             };
-            self.in_hand = None;
+            state.in_hand = None;
             if let Some(patch) = patch {
                 let action = Action::PatchStatus(patch);
                 binder.outbox.send(Flight::Status(key), deadline_ms, action);

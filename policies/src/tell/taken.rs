@@ -1,7 +1,8 @@
 //! What users are told of room that is taken: owners of victims for whom, by which claim, and what
-//! is lost; owners of gangs that wait for it what they wait for.
+//! is lost; owners of gangs that wait for it what they wait for. Also what owners are told of gangs
+//! whose members are evicted for no other gang.
 
-use crate::command::EvictionCause;
+use crate::command::{Announcement, EvictionCause};
 use crate::facts::{UnixMs, quantity};
 use crate::gangs::demand;
 use crate::gangs::wait::Verdict;
@@ -102,6 +103,64 @@ pub(crate) fn why_lost(state: &ClusterState, gang: GangId, node: NodeId) -> Stri
         Some(pod) => format!("the pod {}/{} does not leave", pod.namespace, pod.name),
         None => format!("others have taken the room on the node {name}, or it has less"),
     }
+}
+
+/// That the eviction plan of a gang has come to nothing; `None`: the gang has no object on which it
+/// could be said.
+pub(crate) fn plan_failed(
+    state: &ClusterState,
+    gang: GangId,
+    sentence: &str,
+) -> Option<Announcement> {
+    Some(Announcement {
+        regarding: state.object_of(state.gangs.get(gang)?)?,
+        warning: true,
+        reason: "EvictionPlanFailed".into(),
+        message: format!("the eviction plan has come to nothing: {sentence}").into(),
+        once: false,
+    })
+}
+
+/// That so many members of a gang, or of its sub-group at a position in the tree, are evicted: what
+/// is told of the pods themselves goes with them. `None`: none is, or it is told elsewhere.
+pub(crate) fn members_evicted(
+    state: &ClusterState,
+    id: GangId,
+    group: usize,
+    cause: EvictionCause,
+    pods: usize,
+) -> Option<Announcement> {
+    let gang = &state.gangs[id];
+    let regarding = state.object_of(gang).filter(|_| pods > 0)?;
+    let members = match pods {
+        1 => String::from("1 bound member is evicted"),
+        pods => format!("{pods} bound members are evicted"),
+    };
+    let whose = match gang.tree().filter(|_| group != 0) {
+        Some(tree) => format!("the sub-group {}", tree.group(group).name),
+        None => "the gang".into(),
+    };
+    let (reason, why) = match cause {
+        EvictionCause::Stale => (
+            "Stale",
+            "lost members and stayed below its minimum for its grace period",
+        ),
+        EvictionCause::Unwind => (
+            "Unwind",
+            "was bound in part, and the rest of its minimum has no place",
+        ),
+        // The event of an eviction for a claimant names the claimant: `why_all` words it.
+        EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => {
+            return None;
+        }
+    };
+    Some(Announcement {
+        regarding,
+        warning: true,
+        reason: reason.into(),
+        message: format!("{members}: {whose} {why}").into(),
+        once: false,
+    })
 }
 
 /// How many pods a sentence names.

@@ -26,7 +26,9 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::Teller;
 use crate::tell::taken;
-use crate::tell::words::{Descriptions, date_and_time, model_limits, more_nodes_would_help};
+use crate::tell::words::{
+    Descriptions, bound_in_words, date_and_time, model_limits, more_nodes_would_help,
+};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
@@ -114,7 +116,7 @@ impl Teller {
         let (gang, known) = ((id, *queue), refused.by_nodes.as_deref());
         let (verdict, wake) = match obstacle(state, settings, progress, gang, known, now_ms) {
             Some(Obstacle::Bound(excess)) => {
-                let verdict = Verdict::new(excess.reason(), state.queues.describe(&excess));
+                let verdict = Verdict::new(excess.reason(), bound_in_words(&state.queues, &excess));
                 (verdict, Wake::Eased(excess.into()))
             }
             Some(Obstacle::Nodes(by_nodes)) => {
@@ -175,7 +177,7 @@ pub(super) fn obstacle_in_words(
     now_ms: UnixMs,
 ) -> Option<String> {
     match obstacle(state, settings, progress, gang, None, now_ms)? {
-        Obstacle::Bound(excess) => Some(state.queues.describe(&excess)),
+        Obstacle::Bound(excess) => Some(bound_in_words(&state.queues, &excess)),
         Obstacle::Nodes(by_nodes) => {
             let surplus = count(state, gang.0, now_ms).needed == 0;
             // What is known of nodes is not true of a state that is only looked at.

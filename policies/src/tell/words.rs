@@ -1,6 +1,7 @@
 //! Refusals in words: what is missing, which area comes nearest, why the nodes refuse.
 
 mod asks;
+mod bounds;
 pub(super) mod labels;
 mod more_nodes;
 mod shapes;
@@ -9,6 +10,7 @@ mod tests;
 mod times;
 
 pub(super) use asks::{amount_in_words, asks};
+pub(super) use bounds::bound_in_words;
 pub(super) use more_nodes::{may_be_on_new_nodes, more_nodes_would_help};
 pub(super) use shapes::{selected, told_apart};
 pub(super) use times::{date_and_time, span};
@@ -25,6 +27,7 @@ use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::node::Lacking;
 use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
+use bounds::limit_in_words;
 use core::cmp::Reverse;
 
 /// How many shapes of members a message names; the others are counted.
@@ -166,7 +169,11 @@ pub(super) fn tight_limits(
     let class = &state.classes[class];
     let asked = class.gpus.saturating_mul(need);
     let limits = state.queues.tight_model_limits(queue, asked, &class.models);
-    let mut named: Vec<String> = limits.iter().take(LIMITS_NAMED).cloned().collect();
+    let mut named: Vec<String> = limits
+        .iter()
+        .take(LIMITS_NAMED)
+        .map(limit_in_words)
+        .collect();
     match limits.len() - named.len() {
         0 => {}
         1 => named.push("1 more limit".into()),

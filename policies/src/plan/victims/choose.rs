@@ -61,9 +61,9 @@ struct Segment {
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     /// For how many pods there is room at no cost.
-    least: u64,
+    fits_at_no_cost: u64,
     /// For how many pods room can be made.
-    most: u64,
+    fits_at_most: u64,
     /// On how many nodes a cheaper way may have been left out.
     inexact: u64,
 }
@@ -71,21 +71,21 @@ struct Sums {
 impl Sums {
     fn of(node: &NodeCosts) -> Self {
         Self {
-            least: least_of(node),
-            most: node.steps.last().map_or(0, |step| step.fits),
+            fits_at_no_cost: fits_at_no_cost(node),
+            fits_at_most: node.steps.last().map_or(0, |step| step.fits),
             inexact: u64::from(!node.is_exact),
         }
     }
 
     fn add(&mut self, other: Self) {
-        self.least += other.least;
-        self.most += other.most;
+        self.fits_at_no_cost += other.fits_at_no_cost;
+        self.fits_at_most += other.fits_at_most;
         self.inexact += other.inexact;
     }
 
     fn subtract(&mut self, other: Self) {
-        self.least -= other.least;
-        self.most -= other.most;
+        self.fits_at_no_cost -= other.fits_at_no_cost;
+        self.fits_at_most -= other.fits_at_most;
         self.inexact -= other.inexact;
     }
 }
@@ -123,13 +123,13 @@ impl AllCosts {
             sums.subtract(Sums::of(&self.nodes[*index]));
             sums.add(Sums::of(node));
         }
-        if sums.most < self.count {
+        if sums.fits_at_most < self.count {
             return None;
         }
         let choice = Choice {
             all: self,
             changed,
-            lacking: self.count.saturating_sub(sums.least),
+            lacking: self.count.saturating_sub(sums.fits_at_no_cost),
         };
         let mut chosen = match &self.order {
             Order::ByGain(by_gain) => choice.by_table(by_gain, base, work),
@@ -159,7 +159,7 @@ impl<'a> Choice<'a> {
     /// The nodes of which some cheapest choice makes use, in their order. It makes room on no more
     /// nodes than pods lack room, so of those that can make the same room as many are enough.
     fn candidates(&self, by_gain: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<usize> {
-        let most = usize::try_from(self.lacking).unwrap_or(usize::MAX);
+        let nodes_max = usize::try_from(self.lacking).unwrap_or(usize::MAX);
         let mut changed: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, node) in self.changed {
             for gain in gains(node) {
@@ -168,12 +168,12 @@ impl<'a> Choice<'a> {
         }
         for (gain, able) in by_gain {
             let is_unchanged = |index: &&usize| !self.changed.contains_key(index);
-            let unchanged = able.iter().filter(is_unchanged).take(most);
+            let unchanged = able.iter().filter(is_unchanged).take(nodes_max);
             changed.entry(*gain).or_default().extend(unchanged);
         }
         for (gain, able) in &mut changed {
             sort_by_cost(able, *gain, |index| self.node(index));
-            able.truncate(most);
+            able.truncate(nodes_max);
         }
         changed.into_values().flatten().collect()
     }
@@ -193,7 +193,8 @@ impl<'a> Choice<'a> {
                 let Some(cost) = cost else { continue };
                 *work += TABLE_WORK * node.steps.len() as u64;
                 for (index, step) in node.steps.iter().enumerate() {
-                    let gain = usize::try_from(step.fits - least_of(node)).unwrap_or(usize::MAX);
+                    let gain =
+                        usize::try_from(step.fits - fits_at_no_cost(node)).unwrap_or(usize::MAX);
                     let now = have.saturating_add(gain).min(size);
                     let is_less = |known| cost.is_less_with(&step.cost, known);
                     if next[now].as_ref().is_none_or(is_less) {
@@ -306,7 +307,7 @@ impl<'a> Choice<'a> {
 }
 
 /// For how many pods a node has room at no cost.
-fn least_of(node: &NodeCosts) -> u64 {
+fn fits_at_no_cost(node: &NodeCosts) -> u64 {
     node.steps.first().map_or(0, |step| step.fits)
 }
 
@@ -326,8 +327,11 @@ fn by_gain(nodes: &[NodeCosts]) -> BTreeMap<u64, Vec<usize>> {
 
 /// For how many pods more a node can make room.
 fn gains(node: &NodeCosts) -> impl Iterator<Item = u64> {
-    let least = least_of(node);
-    node.steps.iter().skip(1).map(move |step| step.fits - least)
+    let at_no_cost = fits_at_no_cost(node);
+    node.steps
+        .iter()
+        .skip(1)
+        .map(move |step| step.fits - at_no_cost)
 }
 
 /// Sorts nodes by the cost of a gain that all of them have; of those that cost as much the last
@@ -338,7 +342,7 @@ fn sort_by_cost<'a>(able: &mut [usize], gain: u64, node: impl Fn(usize) -> &'a N
 }
 
 fn cost_of_gain(node: &NodeCosts, gain: u64) -> Option<&Cost> {
-    let fits = least_of(node) + gain;
+    let fits = fits_at_no_cost(node) + gain;
     let step = node.steps.iter().find(|step| step.fits == fits);
     step.map(|step| &step.cost)
 }

@@ -42,12 +42,12 @@ struct Alike<'a> {
 }
 
 impl NodeCosts {
-    /// The ways to make room on a node with so much free for pods that ask for so much, `most` of
-    /// them at the most.
+    /// The ways to make room on a node with so much free for pods that ask for so much.
+    /// `pods_max`: for more of them no room is made.
     pub(super) fn new(
         free: &Amounts,
         asked: &Amounts,
-        most: u64,
+        pods_max: u64,
         items: &[Item],
         zero: &Cost,
     ) -> Self {
@@ -74,7 +74,7 @@ impl NodeCosts {
         };
         let mut way = Way {
             asked,
-            most,
+            pods_max,
             units: SmallVec::new(),
         };
         if costs.is_exact {
@@ -103,11 +103,11 @@ impl NodeCosts {
     fn keep_the_cheapest(&mut self) {
         self.steps
             .sort_by(|one, other| (&one.cost, other.fits).cmp(&(&other.cost, one.fits)));
-        let mut most = None;
+        let mut fits_so_far = None;
         self.steps.retain(|step| {
-            let more = most.is_none_or(|most| step.fits > most);
+            let more = fits_so_far.is_none_or(|fits| step.fits > fits);
             if more {
-                most = Some(step.fits);
+                fits_so_far = Some(step.fits);
             }
             more
         });
@@ -117,7 +117,7 @@ impl NodeCosts {
 /// A way that is being put together.
 struct Way<'a> {
     asked: &'a Amounts,
-    most: u64,
+    pods_max: u64,
     units: SmallVec<[usize; 4]>,
 }
 
@@ -125,7 +125,7 @@ impl Way<'_> {
     fn fits(&self, free: &Amounts) -> u64 {
         let pairs = free.iter().zip(self.asked).filter(|(_, asked)| **asked > 0);
         let fits = pairs.map(|(free, asked)| free / asked);
-        fits.min().unwrap_or(self.most).min(self.most)
+        fits.min().unwrap_or(self.pods_max).min(self.pods_max)
     }
 
     /// Looks at every way: of each group, so many of its cheapest items.

@@ -17,21 +17,21 @@ use alloc::vec::Vec;
 
 /// What leaves together in the end: a gang with its surplus, or surplus alone.
 #[derive(Debug)]
-pub(super) struct Victim {
+pub(super) struct Departure {
     queue: QueueId,
     holds: Demand,
     frees: Vec<(NodeId, Resources)>,
     may: May,
 }
 
-impl Victim {
-    /// The victims of which these are the units, in rising order.
+impl Departure {
+    /// The departures of which these are the units, in rising order.
     pub(super) fn of(units: &[Unit], gone: &[usize]) -> Vec<Self> {
         let leads = |unit: &&usize| units[**unit].leader_in(gone).is_none();
         let first = gone.iter().filter(leads);
-        let victims = first.map(|unit| {
+        let departures = first.map(|unit| {
             let one = &units[*unit];
-            let mut victim = Self {
+            let mut departure = Self {
                 queue: one.queue,
                 holds: one.holds.clone(),
                 frees: one.frees.clone(),
@@ -39,14 +39,14 @@ impl Victim {
             };
             let followers = one.followers.iter();
             for follower in followers.filter(|unit| gone.binary_search(unit).is_ok()) {
-                add_demand(&mut victim.holds, &units[*follower].holds);
+                add_demand(&mut departure.holds, &units[*follower].holds);
                 for (node, frees) in &units[*follower].frees {
-                    add_on(&mut victim.frees, *node, frees);
+                    add_on(&mut departure.frees, *node, frees);
                 }
             }
-            victim
+            departure
         });
-        victims.collect()
+        departures.collect()
     }
 }
 
@@ -106,10 +106,10 @@ pub(super) fn claims_are_met(
     state: &ClusterState,
     leaf: QueueId,
     asked: &Demand,
-    (gone, back): (&[Victim], &[(QueueId, May)]),
+    (gone, back): (&[Departure], &[(QueueId, May)]),
     kind: ClaimKind,
 ) -> Result<(), (Why, bool)> {
-    let reclaimed: Vec<&Victim> = gone.iter().filter(|unit| unit.queue != leaf).collect();
+    let reclaimed: Vec<&Departure> = gone.iter().filter(|unit| unit.queue != leaf).collect();
     let back = back
         .iter()
         .filter(|(queue, may)| *queue != leaf || !may.be_preempted);
@@ -145,7 +145,7 @@ pub(super) fn claims_are_met(
 fn is_claimed(
     state: &ClusterState,
     leaf: QueueId,
-    unit: &Victim,
+    unit: &Departure,
     largest: &BTreeMap<(QueueId, GovernedId), Amount>,
     kind: ClaimKind,
 ) -> Result<(), (Why, bool)> {
@@ -196,7 +196,7 @@ pub(super) fn entries(state: &ClusterState, holds: &Demand) -> Vec<Entry> {
 }
 
 /// What would be short if a unit came back.
-fn short_entries(state: &ClusterState, unit: &Victim) -> Vec<Entry> {
+fn short_entries(state: &ClusterState, unit: &Departure) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (node, resource) in short_on_nodes(state, &unit.frees) {
         let name = state.resource_names.name(resource);

@@ -1,6 +1,6 @@
 //! One plan, tried: its victims leave, the claimant is placed, and all rules are checked.
 
-use super::rules::{self, Victim};
+use super::rules::{self, Departure};
 use super::sums::amount_in;
 use super::units::{Claimant, Guard, May, Unit, add_guard, right_of};
 use super::{Action, Others, Promised, Why};
@@ -504,7 +504,7 @@ impl<'a> WhatIf<'a> {
         let claims = |kind| {
             let back = claimed_back.map(|(unit, may)| (unit.queue, *may));
             let back: Vec<(QueueId, May)> = back.collect();
-            let gone = Victim::of(units, &gone);
+            let gone = Departure::of(units, &gone);
             rules::claims_are_met(
                 self.state,
                 self.claimant.queue,

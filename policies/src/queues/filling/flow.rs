@@ -57,7 +57,7 @@ impl Filled {
         if self.rate.is_zero() {
             return None;
         }
-        let ticks = self.next?.ticks.over(self.rate);
+        let ticks = self.next?.ticks.divided_by(self.rate);
         Some(ticks.minus(parent_clock.minus(self.parent_clock)))
     }
 }
@@ -228,7 +228,7 @@ impl<'a> Filling<'a> {
     /// Lets `ticks` pass for the last queue of a path, and as much time for the queues above it.
     fn advance(&mut self, path: &[QueueId], mut ticks: Number) {
         for &id in path.iter().rev() {
-            let parent_ticks = ticks.over(self.progress(id).rate);
+            let parent_ticks = ticks.divided_by(self.progress(id).rate);
             self.pass(id, ticks, parent_ticks);
             ticks = parent_ticks;
         }
@@ -414,7 +414,7 @@ impl<'a> Filling<'a> {
         let node = self.node(id);
         let mut first: Option<Number> = None;
         let mut note = |distance: Number, pace: Number| {
-            let ticks = distance.over(pace);
+            let ticks = distance.divided_by(pace);
             first = Some(first.map_or(ticks, |first| first.min(ticks)));
         };
         if node.is_leaf() {

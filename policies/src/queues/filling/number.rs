@@ -76,7 +76,7 @@ impl Number {
     }
 
     /// The quotient; 0 where the other number is 0.
-    pub(super) fn over(self, other: Self) -> Self {
+    pub(super) fn divided_by(self, other: Self) -> Self {
         if other.is_zero() {
             return Self::ZERO;
         }
@@ -162,14 +162,14 @@ mod tests {
             prop_assert_eq!(x.plus(y).floor(), a + b);
             prop_assert_eq!(x.minus(y).floor(), a.saturating_sub(b));
             prop_assert_eq!(x.times(y).floor(), a * b);
-            prop_assert_eq!(x.times(y).over(y).floor(), a);
+            prop_assert_eq!(x.times(y).divided_by(y).floor(), a);
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
-            prop_assert_eq!(x.over(y).floor(), a / b);
+            prop_assert_eq!(x.divided_by(y).floor(), a / b);
         }
 
         #[test]
         fn thirds_and_the_like_add_up_again(a in 1u64..1 << 40, parts in 1u64..1000) {
-            let part = Number::from(a).over(Number::from(parts));
+            let part = Number::from(a).divided_by(Number::from(parts));
             let sum = (0..parts).fold(Number::ZERO, |sum, _| sum.plus(part));
             prop_assert!(sum.reaches(Number::from(a)) && Number::from(a).reaches(sum));
         }
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn nothing_is_less_than_anything_and_divides_to_nothing() {
         let tiny = Number::ONE
-            .over(Number::from(u64::MAX))
-            .over(Number::from(u64::MAX));
+            .divided_by(Number::from(u64::MAX))
+            .divided_by(Number::from(u64::MAX));
         assert!(Number::ZERO < tiny);
-        assert_eq!(Number::ONE.over(Number::ZERO), Number::ZERO);
+        assert_eq!(Number::ONE.divided_by(Number::ZERO), Number::ZERO);
         assert_eq!(tiny.floor(), 0);
         assert_eq!(
             Number::from(u64::MAX).times(Number::from(2)).floor(),

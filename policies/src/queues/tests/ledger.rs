@@ -11,10 +11,19 @@ fn limited(name: &str, parent: &str, limits: &[(&str, Amount)]) -> QueueFacts {
     with(queue(name, parent), &entries)
 }
 
-/// The sentence about the limit that is in the way of a demand; empty if there is none.
+/// The limit that is in the way of a demand; empty if there is none.
 fn in_the_way(tree: &QueueTree, room: Result<(), Excess>) -> String {
-    room.err()
-        .map_or_else(String::new, |excess| tree.describe(&excess))
+    room.err().map_or_else(String::new, |excess| {
+        let Excess {
+            allowed,
+            allocated,
+            asked,
+            ..
+        } = excess;
+        assert_eq!(excess.bound, Bound::Limit);
+        let (queue, key) = (tree.name(excess.queue), tree.governed_name(excess.key));
+        format!("{queue}: {allowed} of {key}, {allocated} held, {asked} asked for")
+    })
 }
 
 #[test]
@@ -39,19 +48,13 @@ fn limits_hold_at_every_ancestor_for_plain_keys_and_models() {
     check(&[], "");
     check(
         &[(GPU, 2), (H100, 2)],
-        "the limit of the queue a is 4 of nvidia.com/gpu@H100; 3 are held and 2 more asked for",
+        "a: 4 of nvidia.com/gpu@H100, 3 held, 2 asked for",
     );
-    check(
-        &[(GPU, 6)],
-        "the limit of the queue a is 8 of nvidia.com/gpu; 3 are held and 6 more asked for",
-    );
-    check(
-        &[(GPU, 3)],
-        "the limit of the queue p is 10 of nvidia.com/gpu; 8 are held and 3 more asked for",
-    );
+    check(&[(GPU, 6)], "a: 8 of nvidia.com/gpu, 3 held, 6 asked for");
+    check(&[(GPU, 3)], "p: 10 of nvidia.com/gpu, 8 held, 3 asked for");
     check(
         &[("cpu", 3000)],
-        "the limit of the queue p is 4500m of cpu; 2500m are held and 3 more asked for",
+        "p: 4500 of cpu, 2500 held, 3000 asked for",
     );
     let budget = |name, key| tree.budget(tree.at(name), tree.demand(&[(key, 1)])[0].0);
     assert_eq!(budget("a", GPU), Some(2));

@@ -1,10 +1,11 @@
 //! Placements for comparison only: papers compare other placements with these, and so do the
 //! experiments of the simulator. [`Placement`](crate::facts::Placement) says what each is.
 //!
-//! Three parts of the experiments are elsewhere, each because it is one arm of a choice made there:
+//! Four parts of the experiments are elsewhere, each because it is one arm of a choice made there:
 //! `Consolidated` sorts whole nodes, not scores, so it is in `place/fill`; `Random` has no lane of
 //! nodes in order, so `place/lane` leaves it out; the queueing `Strict` lets no gang pass another,
-//! which `plan/agenda` keeps.
+//! which `plan/agenda` keeps; and the shortest job first (`sjf`) is the leaf order `ShortestFirst`,
+//! a part of the key by which `plan/line` sorts.
 
 use super::view::View;
 use super::{LARGEST_CPU_MILLI, LARGEST_GPU_THOUSANDTHS, float, truncated};

@@ -84,11 +84,11 @@ pub(crate) fn kept(
     let holds = state.holds.iter();
     let of_others = holds.filter(|hold| hold.holder != Keeper::Gang(own));
     let kept = of_others.filter_map(|hold| {
-        let rooms = hold.rooms.iter();
-        let rooms = rooms.filter(|(class, node)| nodes.contains(node) && asked(*class) > 0);
-        let amounts = rooms.clone().map(|(class, _)| asked(*class));
+        let places = hold.places.iter();
+        let places = places.filter(|(class, node)| nodes.contains(node) && asked(*class) > 0);
+        let amounts = places.clone().map(|(class, _)| asked(*class));
         let amount = amounts.fold(0, Amount::saturating_add);
-        let on: BTreeSet<NodeId> = rooms.map(|(_, node)| *node).collect();
+        let on: BTreeSet<NodeId> = places.map(|(_, node)| *node).collect();
         (!on.is_empty()).then(|| KeptRoom {
             beneficiary: beneficiary(state, hold.holder),
             amount: amount_in_words(state.resource_names.name(resource), amount),

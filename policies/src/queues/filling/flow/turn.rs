@@ -46,7 +46,7 @@ impl Filling<'_> {
         match unhindered {
             Some((child, _)) => SmallVec::from_slice(&[(*child, Number::ONE)]),
             None => level()
-                .map(|(child, turn)| (*child, Number::ONE.over(turn.pace)))
+                .map(|(child, turn)| (*child, Number::ONE.divided_by(turn.pace)))
                 .collect(),
         }
     }
@@ -94,8 +94,8 @@ impl Filling<'_> {
     pub(super) fn gauges(&self, id: QueueId, within_quota: bool) -> SmallVec<[Gauge; 4]> {
         let node = self.node(id);
         let gauge = |key: GovernedId, unit: Number| Gauge {
-            level: self.amount(id, key.index()).over(unit),
-            pace: self.flow(id, key).over(unit),
+            level: self.amount(id, key.index()).divided_by(unit),
+            pace: self.flow(id, key).divided_by(unit),
         };
         if within_quota {
             let most = self
