@@ -101,9 +101,7 @@ fn first_fit(
     placement: Placement,
     work: &mut u64,
 ) -> Option<NodeId> {
-    if state.lanes.get(lane).is_none() {
-        state.lanes.open(lane, state.nodes.iter());
-    }
+    state.lanes.refresh(lane, &state.nodes);
     let buckets = state.lanes.get(lane)?;
     let table = state.table_as_of(class)?;
     let limited = request.is_limited(state);

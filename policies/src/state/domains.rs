@@ -116,7 +116,7 @@ impl ClusterState {
                 let node = &mut self.nodes[*id];
                 if node.openness != openness {
                     node.openness = openness;
-                    self.lanes.update(*id, Some(node));
+                    self.lanes.note(*id);
                     self.reordered.push(*id, self.nodes.len());
                 }
             }

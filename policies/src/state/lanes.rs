@@ -4,7 +4,7 @@
 //! Binpack reads it upwards, spread downwards; the first node that fits is the best one.
 
 use crate::facts::Amount;
-use crate::ids::{ById, NodeId, ResourceId};
+use crate::ids::{ById, NodeId, ResourceId, Slab};
 use crate::resources::ResourceNames;
 use crate::state::node::{Node, Standing};
 use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
@@ -30,10 +30,14 @@ pub(crate) type FreeKey = [Amount; 3];
 /// The nodes of one bucket, in the order of [`Node::standing`].
 pub(crate) type Bucket = BTreeSet<(Standing, NodeId)>;
 
-/// All lanes that were opened.
+/// All lanes that were opened. Nodes are put into their places when a lane is read: what is tried
+/// and undone changes nodes many times between two looks.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: Vec<LaneIndex>,
+    /// The nodes that have changed since a lane was last read, each once.
+    changed: Vec<NodeId>,
+    is_changed: ById<NodeId, bool>,
 }
 
 #[derive(Debug)]
@@ -51,30 +55,38 @@ pub(crate) struct Buckets {
 }
 
 impl Lanes {
-    /// The buckets of a lane, if it has been opened.
+    /// The buckets of a lane, if [`Lanes::refresh`] has opened it.
     pub(crate) fn get(&self, lane: Lane) -> Option<&BTreeMap<FreeKey, Bucket>> {
-        self.lanes
-            .iter()
-            .find(|index| index.lane == lane)
-            .map(|index| &index.buckets.buckets)
+        let index = self.lanes.iter().find(|index| index.lane == lane);
+        index.map(|index| &index.buckets.buckets)
     }
 
-    /// Opens a lane over these nodes.
-    pub(crate) fn open<'a>(&mut self, lane: Lane, nodes: impl Iterator<Item = (NodeId, &'a Node)>) {
+    /// Opens a lane over these nodes, if it is not open, and puts all nodes that have changed into
+    /// their places in every lane.
+    pub(crate) fn refresh(&mut self, lane: Lane, nodes: &Slab<NodeId, Node>) {
+        for id in self.changed.drain(..) {
+            self.is_changed[id] = false;
+            for index in &mut self.lanes {
+                index.update(id, nodes.get(id));
+            }
+        }
+        if self.lanes.iter().any(|index| index.lane == lane) {
+            return;
+        }
         let mut index = LaneIndex {
             lane,
             buckets: Buckets::default(),
         };
-        for (id, node) in nodes {
+        for (id, node) in nodes.iter() {
             index.update(id, Some(node));
         }
         self.lanes.push(index);
     }
 
-    /// Puts a changed node into its place in every lane; `None`: the node is gone.
-    pub(crate) fn update(&mut self, id: NodeId, node: Option<&Node>) {
-        for index in &mut self.lanes {
-            index.update(id, node);
+    /// Notes that a node has another place in the lanes now, or is gone.
+    pub(crate) fn note(&mut self, id: NodeId) {
+        if !self.lanes.is_empty() && !core::mem::replace(&mut self.is_changed[id], true) {
+            self.changed.push(id);
         }
     }
 }

@@ -133,7 +133,7 @@ impl ClusterState {
     /// have room for gangs that were refused.
     pub(crate) fn node_changed(&mut self, id: NodeId, grew: bool) {
         self.count_free(id);
-        self.lanes.update(id, self.nodes.get(id));
+        self.lanes.note(id);
         if self.nodes[id].is_held() {
             self.holds.stirred.insert(id);
         }

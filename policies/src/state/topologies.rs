@@ -159,7 +159,7 @@ impl ClusterState {
         }
         self.scores.forget_lanes();
         for node in self.nodes.ids() {
-            self.lanes.update(node, self.nodes.get(node));
+            self.lanes.note(node);
         }
     }
 
@@ -183,7 +183,7 @@ impl ClusterState {
             let labels = known.facts.labels.clone();
             let name = self.nodes[id].name.clone();
             self.rank(id, &labels, name);
-            self.lanes.update(id, self.nodes.get(id));
+            self.lanes.note(id);
         }
     }
 }

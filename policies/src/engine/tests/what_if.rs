@@ -10,9 +10,11 @@ use crate::facts::{
 };
 use crate::gpu::PRODUCT_LABEL;
 use crate::ids::{GangId, PodId};
+use crate::resources::ResourceNames;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::{Hold, Holder};
+use crate::state::lanes::Lane;
 use crate::txn::Txn;
 use alloc::{format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
@@ -153,7 +155,11 @@ fn hash(engine: &mut Engine) -> u64 {
             table.sums(id, topology).hash(&mut hasher);
         }
     }
-    format!("{:?}", state.lanes).hash(&mut hasher);
+    let gpus = Lane::Extended(ResourceNames::gpu());
+    for lane in [gpus, Lane::Cards, Lane::Plain, Lane::Beside] {
+        state.lanes.refresh(lane, &state.nodes);
+        format!("{:?}", state.lanes.get(lane)).hash(&mut hasher);
+    }
     (&state.freed, &state.released, &state.touched).hash(&mut hasher);
     state.rules_version.hash(&mut hasher);
     hasher.finish()
