@@ -4,6 +4,8 @@
 //! bounds: a queue that claims stays within its bound, and one that gives keeps what is within
 //! its own.
 //!
+//! No fair share counts as less than what the quota guarantees: quotas are obtainable, and safe.
+//!
 //! A fair share of GPUs is of all models together. A queue may claim of one model what its members
 //! that need other models leave of that share, and at least its quota of the model. Members that
 //! can run on any model may so have the same part of the share in each model; therefore a queue
@@ -45,7 +47,12 @@ impl QueueTree {
         self.structure.node(queue).terms_of(key)?;
         match (kind, self.keys.plain(key)) {
             (ClaimKind::Quota, _) => Some(self.guaranteed(queue, key)),
-            (ClaimKind::FairShare, None) => self.fair.last_of(queue, key),
+            // A pending pod that asks for much of one resource lowers the fair share of others; what
+            // is guaranteed holds all the same.
+            (ClaimKind::FairShare, None) => {
+                let share = self.fair.last_of(queue, key)?;
+                Some(share.max(self.guaranteed(queue, key)))
+            }
             (ClaimKind::FairShare, Some(plain)) => {
                 let share = self.fair.last_of(queue, plain)?;
                 let is_other =

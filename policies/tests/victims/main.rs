@@ -158,9 +158,11 @@ impl<'a> Divided<'a> {
     fn bounds(&self) -> Vec<Bounds> {
         let of = |queue: usize| {
             [0, 1, 2, 3].map(|entry| {
-                let share = self.shares[queue][entry].1;
                 self.is_divided(queue, entry).then(|| match entry {
-                    0 | 1 => (self.guaranteed(queue, entry), share),
+                    0 | 1 => {
+                        let guaranteed = self.guaranteed(queue, entry);
+                        (guaranteed, self.shares[queue][entry].1.max(guaranteed))
+                    }
                     _ => self.of_model(queue, entry - 2),
                 })
             })

@@ -135,6 +135,7 @@ impl Findings {
             .filter(|told| told.contains("does not hold more than its own"))
             .count();
         if spoilt > 0 {
+            println!("seed {seed}: {:#?}\n{case:#?}", world.last_evictions());
             self.spoilt.push((seed, spoilt));
         }
         let evictions = world.world.evictions;

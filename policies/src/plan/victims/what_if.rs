@@ -359,9 +359,9 @@ impl<'a> WhatIf<'a> {
             return Err(Failure::of_rule(Why::Unneeded, true));
         }
         let gpus: Amount = places.iter().map(|(pod, _)| self.gpus_of(*pod)).sum();
+        // Until victims that move have been made anew, their queues hold less.
+        self.keeps_promises()?;
         if action != Action::Consolidate {
-            // Only gangs that are evicted to be moved have their places kept.
-            self.keeps_promises()?;
             match self.check(units, set, action, gpus) {
                 Ok(()) => {
                     let moved = Vec::new();
@@ -391,9 +391,6 @@ impl<'a> WhatIf<'a> {
                 failure.is_proved &= certain;
                 failure
             })?;
-        if action == Action::Consolidate {
-            self.keeps_promises()?;
-        }
         Ok(End { places, moved })
     }
 
