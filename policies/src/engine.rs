@@ -18,6 +18,7 @@
 //! give the same commands, on every machine.
 
 mod apply;
+mod chosen;
 mod claim;
 mod follow;
 mod forecasts;
