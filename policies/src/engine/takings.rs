@@ -15,9 +15,9 @@ impl Engine {
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
-        for (gang, sentence) in self.binder.take_failed() {
+        for (gang, failure) in self.binder.take_failed() {
             if self.state.gangs.get(gang).is_some() {
-                self.tell_failure(gang, &sentence);
+                self.tell_failure(gang, &taken::why_failed(&failure));
                 self.fail_taking(gang, now_ms);
             }
         }
