@@ -45,7 +45,6 @@ use crate::plan::Planner;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 use crate::tell::Teller;
-use crate::tell::review::Review;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -127,7 +126,7 @@ impl Engine {
         // 3. Settle: queues, nodes and gangs follow what is known.
         self.settle(now_ms);
         if !self.binder.is_leading() {
-            self.teller.review = Review::default();
+            self.teller.stand_down();
             return self.binder.outbox.take_sent();
         }
         // 4. Plan: whose turn it is, and whether there is a place.

@@ -88,7 +88,8 @@ impl Engine {
         }
         let claim = &self.planner.waiting()[gang].claim;
         if claim.delayed_until_ms != was_delayed || claim.awaited.is_some() {
-            self.report_anew(gang, now_ms);
+            let counts = count(&self.state, gang, now_ms);
+            self.report_anew(gang, &counts);
         }
         begun
     }

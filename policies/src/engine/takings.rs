@@ -137,13 +137,8 @@ impl Engine {
         }
         self.planner.note_ended_plan(gang, now_ms);
         if self.state.gangs.get(gang).is_some() {
-            self.report_anew(gang, now_ms);
+            let counts = count(&self.state, gang, now_ms);
+            self.report_anew(gang, &counts);
         }
-    }
-
-    pub(super) fn report_anew(&mut self, gang: GangId, now_ms: UnixMs) {
-        let counts = count(&self.state, gang, now_ms);
-        self.teller.told[gang].is_stale = true;
-        self.report(gang, &counts);
     }
 }

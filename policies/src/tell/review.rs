@@ -35,7 +35,7 @@ const PODS_REVIEWED: u64 = 16;
 
 /// Which sentences are made again.
 #[derive(Debug, Default)]
-pub(crate) struct Review {
+pub(super) struct Review {
     /// How much has happened: rises with everything that may make a sentence untrue.
     happened: u64,
     /// How much had happened when the gangs were last listed.
@@ -45,12 +45,12 @@ pub(crate) struct Review {
     /// The timer is set, or has ended and its round is still to come.
     waits: bool,
     /// The timer has ended: a round is due.
-    pub(crate) is_due: bool,
+    is_due: bool,
 }
 
 impl Review {
     /// Notes that something has happened.
-    pub(crate) fn note(&mut self) {
+    pub(super) fn note(&mut self) {
         self.happened += 1;
     }
 
@@ -70,6 +70,11 @@ impl Review {
 }
 
 impl Teller {
+    /// Takes in that the timer of reviews has ended.
+    pub(crate) fn review_is_due(&mut self) {
+        self.review.is_due = true;
+    }
+
     /// Tells some of the refused gangs anew, when it is time.
     pub(crate) fn review(&mut self, view: View<'_>, binder: &mut Binder) {
         if core::mem::take(&mut self.review.is_due) {
@@ -135,8 +140,7 @@ impl Teller {
             return 0;
         }
         let counts = count(view.state, id, view.now_ms);
-        self.told[id].is_stale = true;
-        self.report(view, outbox, id, &counts);
+        self.report_anew(view, outbox, id, &counts);
         u64::from(counts.waiting).max(1)
     }
 }

@@ -282,6 +282,18 @@ impl Teller {
         }
     }
 
+    /// Lets the statuses of a gang be looked at. If it was refused, its sentence is made again.
+    pub(crate) fn report_anew(
+        &mut self,
+        view: View<'_>,
+        outbox: &mut Outbox,
+        id: GangId,
+        counts: &Counts,
+    ) {
+        self.told[id].is_stale = true;
+        self.report(view, outbox, id, counts);
+    }
+
     /// Writes a status once more, unless the watch shows it.
     pub(crate) fn rewrite(&mut self, state: &ClusterState, outbox: &mut Outbox, key: StatusKey) {
         self.forget(state, key);
