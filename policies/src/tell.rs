@@ -152,3 +152,27 @@ pub(crate) struct View<'a> {
     pub(crate) waiting: &'a ById<GangId, Waiting>,
     pub(crate) now_ms: UnixMs,
 }
+
+/// What a [`View`] has, with a state in which things can be tried.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) state: &'a mut ClusterState,
+    pub(crate) settings: &'a Settings,
+    /// How far each gang has come.
+    pub(crate) progress: &'a ById<GangId, Progress>,
+    /// What each gang waits for, and its place in the line of its queue.
+    pub(crate) waiting: &'a ById<GangId, Waiting>,
+    pub(crate) now_ms: UnixMs,
+}
+
+impl Scene<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            state: self.state,
+            settings: self.settings,
+            progress: self.progress,
+            waiting: self.waiting,
+            now_ms: self.now_ms,
+        }
+    }
+}

@@ -109,14 +109,10 @@ impl Engine {
                 self.binder
                     .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
             }
-            Some(Flight::Status(key)) => self.teller.status_ended(
-                &mut self.state,
-                &self.settings,
-                &mut self.binder.timers,
-                key,
-                &outcome,
-                now_ms,
-            ),
+            Some(Flight::Status(key)) => {
+                let (teller, mut scene, binder) = self.telling();
+                teller.status_ended(&mut scene, &mut binder.timers, key, &outcome);
+            }
             Some(Flight::Lease) => self.leader.answered(now_ms, lease_answer(outcome)),
             // Kubernetes events are news: a lost one is not sent again.
             Some(Flight::Announcement) | None => {}

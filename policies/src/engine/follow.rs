@@ -101,13 +101,13 @@ impl Engine {
 
     /// Lets the statuses of the gang be looked at.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        let (teller, view, binder) = self.telling();
-        teller.report(view, &mut binder.outbox, id, counts);
+        let (teller, scene, binder) = self.telling();
+        teller.report(scene.view(), &mut binder.outbox, id, counts);
     }
 
     /// Lets the statuses of the gang be looked at, with another sentence if it was refused.
     pub(super) fn report_anew(&mut self, id: GangId, counts: &Counts) {
-        let (teller, view, binder) = self.telling();
-        teller.report_anew(view, &mut binder.outbox, id, counts);
+        let (teller, scene, binder) = self.telling();
+        teller.report_anew(scene.view(), &mut binder.outbox, id, counts);
     }
 }

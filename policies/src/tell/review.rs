@@ -18,12 +18,8 @@ use crate::bind::outbox::Outbox;
 use crate::bind::timers::{Timer, Timers};
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
-use crate::gangs::progress::Progress;
-use crate::ids::{ById, GangId};
-use crate::plan::waiting::Waiting;
-use crate::settings::Settings;
-use crate::state::ClusterState;
-use crate::tell::{Teller, View};
+use crate::ids::GangId;
+use crate::tell::{Scene, Teller, View};
 use alloc::vec::Vec;
 
 /// The pause between two rounds in which sentences are made again.
@@ -109,25 +105,10 @@ impl Teller {
 
     /// Lets every refused gang be told anew, and makes the sentences of all, also of those that are
     /// too young to be told.
-    pub(crate) fn review_all(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        outbox: &mut Outbox,
-        now_ms: UnixMs,
-    ) {
-        for id in state.gangs.ids() {
-            let view = View {
-                state,
-                settings,
-                progress,
-                waiting,
-                now_ms,
-            };
-            self.review_gang(view, outbox, id);
-            self.say(state, settings, progress, waiting, id, now_ms);
+    pub(crate) fn review_all(&mut self, scene: &mut Scene<'_>, outbox: &mut Outbox) {
+        for id in scene.state.gangs.ids() {
+            self.review_gang(scene.view(), outbox, id);
+            self.say(scene, id);
         }
     }
 
