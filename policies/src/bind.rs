@@ -12,11 +12,10 @@ use crate::facts::Uid;
 use crate::ids::GangId;
 use crate::settings::InFlight;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 use bindings::Binding;
 use outbox::Outbox;
-use takings::Takings;
+use takings::{Failure, Takings};
 use timers::Timers;
 
 /// Binds and evictions on their way, and all that waits to be sent or for a time.
@@ -70,8 +69,8 @@ impl Binder {
         core::mem::take(&mut self.takings.has_begun)
     }
 
-    /// The gangs whose taking has come to nothing since this was last asked, each with a sentence.
-    pub(crate) fn take_failed(&mut self) -> Vec<(GangId, String)> {
+    /// The gangs whose taking has come to nothing since this was last asked, each with the cause.
+    pub(crate) fn take_failed(&mut self) -> Vec<(GangId, Failure)> {
         core::mem::take(&mut self.takings.failed)
     }
 

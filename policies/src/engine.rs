@@ -18,6 +18,7 @@
 //! give the same commands, on every machine.
 
 mod apply;
+mod chosen;
 mod claim;
 mod follow;
 mod forecasts;
@@ -44,7 +45,6 @@ use crate::plan::Planner;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 use crate::tell::Teller;
-use crate::tell::review::Review;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -126,7 +126,7 @@ impl Engine {
         // 3. Settle: queues, nodes and gangs follow what is known.
         self.settle(now_ms);
         if !self.binder.is_leading() {
-            self.teller.review = Review::default();
+            self.teller.stand_down();
             return self.binder.outbox.take_sent();
         }
         // 4. Plan: whose turn it is, and whether there is a place.
@@ -135,14 +135,12 @@ impl Engine {
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
         // 6. Tell: statuses, conditions and events, after everything that is more urgent.
-        if !self.leader.stopping {
-            let (teller, view, binder) = self.telling();
-            teller.review(view, binder);
+        let is_stopping = self.leader.stopping;
+        let (teller, mut scene, binder) = self.telling();
+        if !is_stopping {
+            teller.review(scene.view(), binder);
         }
-        let (state, settings) = (&mut self.state, &self.settings);
-        let (teller, binder) = (&mut self.teller, &mut self.binder);
-        let (progress, waiting) = (&self.progress, self.planner.waiting());
-        self.unfinished |= teller.tell(state, settings, progress, waiting, binder, now_ms);
+        self.unfinished |= teller.tell(&mut scene, binder);
         // What this step itself has freed may let other gangs start, and what it takes from gangs
         // may keep these from starting more: the next step, which looks at them, follows at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();

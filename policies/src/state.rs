@@ -1,7 +1,11 @@
 //! The truth as last seen, plus what was assumed since: the fold of all events.
 //!
-//! The state keeps sums, indexes and memberships current, and decides nothing. A tentative change
-//! goes through [`crate::txn::Txn`], which can undo it exactly.
+//! The state keeps sums, indexes and memberships current. A tentative change goes through
+//! [`crate::txn::Txn`], which can undo it exactly.
+//!
+//! The state decides nothing, but for the cards of a pod that gets a place. Those are chosen here,
+//! as the given placement wants: `place` is built on Txn, and whatever gives a pod a place, also in
+//! a what-if, has to know the cards of the pod at once.
 
 pub(crate) mod accounts;
 pub(crate) mod budgets;

@@ -4,16 +4,17 @@
 pub(crate) mod explain;
 mod faults;
 mod gang;
-pub(crate) mod protection;
+mod protection;
 mod queues;
 pub(crate) mod reports;
-pub(crate) mod review;
+mod review;
 mod status;
 pub(crate) mod taken;
 mod told;
 mod why;
 mod words;
 
+use crate::event::Event;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
@@ -29,15 +30,16 @@ use review::Review;
 use told::Told;
 use words::Descriptions;
 
-/// What users were last told, and what is still to be told.
+/// What users were last told, and what is still to be told. Nobody else changes that: others say
+/// what has happened.
 #[derive(Debug)]
 pub(crate) struct Teller {
     /// The status and the events that users were last told of each gang.
-    pub(crate) told: ById<GangId, Told>,
+    told: ById<GangId, Told>,
     /// Which sentences about refused gangs are made again.
-    pub(crate) review: Review,
+    review: Review,
     descriptions: Descriptions,
-    pub(crate) faults: Faults,
+    faults: Faults,
     /// Something has changed that a queue's status may say.
     dirty_queues: bool,
     /// Fair shares are being worked out, for the statuses of queues.
@@ -47,9 +49,9 @@ pub(crate) struct Teller {
     /// The status of each queue that was last handed out to be written.
     reported_queues: BTreeMap<QueueId, QueueStatus>,
     /// How many gangs wait and how many run, by queue.
-    pub(crate) gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
+    gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     /// In which queues it is to be worked out which gangs are protected.
-    pub(crate) protection: Protection,
+    protection: Protection,
 }
 
 impl Teller {
@@ -77,6 +79,44 @@ impl Teller {
             told.scheduled = (false, 0);
         }
         self.reported_queues.clear();
+        self.dirty_queues = true;
+    }
+
+    /// Makes no more sentences again, because another process leads.
+    pub(crate) fn stand_down(&mut self) {
+        self.review = Review::default();
+    }
+
+    /// Takes in an event, for the faults that can be seen in its objects. The state has not taken
+    /// it in yet.
+    pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
+        self.faults.hear(state, event);
+    }
+
+    /// Takes in that something has happened that may make sentences about refused gangs untrue.
+    pub(crate) fn doubt_sentences(&mut self) {
+        self.review.note();
+    }
+
+    /// Takes in that a gang asks for something else now.
+    pub(crate) fn note_spec(&mut self, gang: GangId, now_ms: UnixMs) {
+        self.told[gang].specified_ms = now_ms;
+    }
+
+    /// Notes the faults of the Jobs and of the PodGroup of a gang that has members.
+    pub(crate) fn note_faults(&mut self, state: &ClusterState, gang: GangId) {
+        self.faults.note_gang(state, gang);
+    }
+
+    /// Takes in that nodes offer something else now, or that Topologies have changed.
+    pub(crate) fn note_offered(&mut self, state: &ClusterState) {
+        self.dirty_queues = true;
+        self.faults.note_topologies(state);
+    }
+
+    /// Forgets a gang that is gone: its number may be given to another gang.
+    pub(crate) fn forget_gang(&mut self, gang: GangId) {
+        self.told.forget(gang);
         self.dirty_queues = true;
     }
 
@@ -111,4 +151,28 @@ pub(crate) struct View<'a> {
     /// What each gang waits for, and its place in the line of its queue.
     pub(crate) waiting: &'a ById<GangId, Waiting>,
     pub(crate) now_ms: UnixMs,
+}
+
+/// What a [`View`] has, with a state in which things can be tried.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) state: &'a mut ClusterState,
+    pub(crate) settings: &'a Settings,
+    /// How far each gang has come.
+    pub(crate) progress: &'a ById<GangId, Progress>,
+    /// What each gang waits for, and its place in the line of its queue.
+    pub(crate) waiting: &'a ById<GangId, Waiting>,
+    pub(crate) now_ms: UnixMs,
+}
+
+impl Scene<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            state: self.state,
+            settings: self.settings,
+            progress: self.progress,
+            waiting: self.waiting,
+            now_ms: self.now_ms,
+        }
+    }
 }

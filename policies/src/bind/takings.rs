@@ -98,9 +98,25 @@ pub(crate) struct Takings {
     /// Since the engine last took this flag, a taking has got so far that it goes on whatever the
     /// queues hold that give: other plans may take from these again.
     pub(super) has_begun: bool,
-    /// Gangs whose taking has come to nothing since the engine last took this list, each with a
-    /// sentence.
-    pub(super) failed: Vec<(GangId, String)>,
+    /// Gangs whose taking has come to nothing since the engine last took this list, each with the
+    /// cause.
+    pub(super) failed: Vec<(GangId, Failure)>,
+}
+
+/// Why a taking has come to nothing before all was sent. Users are told in a later phase, when a
+/// pod or queue may be gone, so these are kept by name.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The API server has refused the nomination of a member.
+    NominationRefused,
+    /// The API server has refused an eviction, with this message.
+    EvictionRefused(Box<str>),
+    /// This queue was to give, and does not hold more than its own any more.
+    GivesNoMore(Box<str>),
+    /// This victim is not preemptible any more.
+    NotPreemptible(Box<str>),
+    /// A disruption budget does not allow to evict this victim.
+    KeptByBudget(Box<str>),
 }
 
 impl Taking {
@@ -385,8 +401,7 @@ impl Binder {
                 settings.retry_after_ms
             }
             Outcome::NotFound | Outcome::Conflict { .. } | Outcome::Refused { .. } => {
-                let sentence = "the API server has refused a nomination".into();
-                self.takings.failed.push((gang, sentence));
+                self.takings.failed.push((gang, Failure::NominationRefused));
                 return;
             }
         };
@@ -425,10 +440,8 @@ impl Binder {
                 && let Some(givers) = &taking.givers
                 && let Some(queue) = givers.gives_no_more(state)
             {
-                let queue = state.queues.name(queue);
-                let sentence =
-                    alloc::format!("the queue {queue} does not hold more than its own any more");
-                self.takings.failed.push((gang, sentence));
+                let failure = Failure::GivesNoMore(state.queues.name(queue).into());
+                self.takings.failed.push((gang, failure));
                 return Ok(());
             }
             let pod = match evictable(state, victim.uid) {
@@ -438,8 +451,8 @@ impl Binder {
                     self.takings.renew_givers_of(state, gang);
                     continue;
                 }
-                Err(sentence) => {
-                    self.takings.failed.push((gang, sentence));
+                Err(failure) => {
+                    self.takings.failed.push((gang, failure));
                     return Ok(());
                 }
             };
@@ -525,10 +538,10 @@ impl Binder {
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return true,
             Outcome::Refused { message } => {
-                let sentence = alloc::format!("an eviction was refused: {message}");
+                let failure = Failure::EvictionRefused(message.clone());
                 taking.victims.push_front(victim);
                 self.takings.evicting.insert(gang);
-                self.takings.failed.push((gang, sentence));
+                self.takings.failed.push((gang, failure));
                 return true;
             }
             Outcome::Throttled { retry_after_ms } => *retry_after_ms,
@@ -560,7 +573,7 @@ fn let_stay(state: &mut ClusterState, uid: Uid) {
 ///
 /// # Errors
 /// Why it must not be evicted any more.
-fn evictable(state: &ClusterState, uid: Uid) -> Result<Option<PodId>, String> {
+fn evictable(state: &ClusterState, uid: Uid) -> Result<Option<PodId>, Failure> {
     let Some(id) = state.pod_ids.get(&uid).copied() else {
         return Ok(None);
     };
@@ -570,20 +583,14 @@ fn evictable(state: &ClusterState, uid: Uid) -> Result<Option<PodId>, String> {
     }
     let gang = pod.gang().map(|gang| &state.gangs[gang]);
     if gang.is_none_or(|gang| !gang.spec.preemptible) {
-        return Err(alloc::format!(
-            "pod {} may not be evicted any more",
-            pod.name
-        ));
+        return Err(Failure::NotPreemptible(pod.name.clone()));
     }
     let mut budgets = state.budgets_of(id);
     let first = budgets.next();
     let is_kept = first.is_some_and(|budget| budget.allowed == 0) || budgets.next().is_some();
     // tests plant bugs here: budget-before-an-eviction
     match is_kept && pod.running {
-        true => Err(alloc::format!(
-            "a disruption budget keeps pod {} from being evicted",
-            pod.name
-        )),
+        true => Err(Failure::KeptByBudget(pod.name.clone())),
         false => Ok(Some(id)),
     }
 }

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 impl Engine {
     /// Takes in one event.
     pub(super) fn apply(&mut self, event: Event, now_ms: UnixMs) {
-        self.teller.faults.hear(&self.state, &event);
+        self.teller.hear(&self.state, &event);
         match event {
             Event::Applied(object) => {
                 self.note_news(object.kind());
@@ -48,7 +48,7 @@ impl Engine {
     /// of disruption budgets, whose statuses change with each eviction and each pod that is ready.
     fn note_news(&mut self, kind: Kind) {
         if kind != Kind::DisruptionBudget {
-            self.teller.review.note();
+            self.teller.doubt_sentences();
         }
         self.planner.note_objects(kind);
     }
@@ -71,7 +71,7 @@ impl Engine {
         }
         self.binder.outbox.set_limits(settings.in_flight);
         self.settings = settings;
-        self.teller.review.note();
+        self.teller.doubt_sentences();
         self.planner.disturb_claims();
         // Grace periods and placements are applied when a gang is assessed, so all gangs are.
         self.state.rules_changed();
@@ -83,7 +83,7 @@ impl Engine {
             flight,
             Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
         ) {
-            self.teller.review.note();
+            self.teller.doubt_sentences();
         }
         if let Some(Flight::Bind(_) | Flight::Observe(_)) = flight {
             self.planner.disturb_claims();
@@ -109,14 +109,10 @@ impl Engine {
                 self.binder
                     .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
             }
-            Some(Flight::Status(key)) => self.teller.status_ended(
-                &mut self.state,
-                &self.settings,
-                &mut self.binder.timers,
-                key,
-                &outcome,
-                now_ms,
-            ),
+            Some(Flight::Status(key)) => {
+                let (teller, mut scene, binder) = self.telling();
+                teller.status_ended(&mut scene, &mut binder.timers, key, &outcome);
+            }
             Some(Flight::Lease) => self.leader.answered(now_ms, lease_answer(outcome)),
             // Kubernetes events are news: a lost one is not sent again.
             Some(Flight::Announcement) | None => {}

@@ -94,24 +94,20 @@ impl Engine {
 
     pub(crate) fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
         let before = core::mem::replace(&mut self.progress[id].tally, now);
-        if before == now {
-            return;
-        }
-        for (tally, one) in [(before, -1), (now, 1)] {
-            let Some(Tally { queue, runs }) = tally else {
-                continue;
-            };
-            for queue in self.state.queues.path(queue) {
-                let (pending, running) = self.teller.gangs_by_queue.entry(queue).or_default();
-                let count = if runs { running } else { pending };
-                *count = count.saturating_add_signed(one);
-            }
+        if before != now {
+            self.teller.note_tally(&self.state, before, now);
         }
     }
 
     /// Lets the statuses of the gang be looked at.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        let (teller, view, binder) = self.telling();
-        teller.report(view, &mut binder.outbox, id, counts);
+        let (teller, scene, binder) = self.telling();
+        teller.report(scene.view(), &mut binder.outbox, id, counts);
+    }
+
+    /// Lets the statuses of the gang be looked at, with another sentence if it was refused.
+    pub(super) fn report_anew(&mut self, id: GangId, counts: &Counts) {
+        let (teller, scene, binder) = self.telling();
+        teller.report_anew(scene.view(), &mut binder.outbox, id, counts);
     }
 }

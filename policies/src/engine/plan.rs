@@ -64,8 +64,7 @@ impl Engine {
             Tried::Refused(counts) => {
                 self.give_up_taking(id, now_ms);
                 self.follow_unfinished(id, &counts, now_ms);
-                self.teller.told[id].is_stale = true;
-                self.report(id, &counts);
+                self.report_anew(id, &counts);
             }
             Tried::Searching => {}
         }
@@ -78,7 +77,7 @@ impl Engine {
         for (pod, _) in placed {
             self.binder.start_binding(&mut self.state, *pod);
         }
-        self.teller.review.note();
+        self.teller.doubt_sentences();
         self.binder.end_taking(&mut self.state, id, true);
         if let Some(promised_ms) = self.planner.note_start(id, now_ms) {
             self.forecasts.note_start(promised_ms, now_ms);

@@ -28,8 +28,7 @@ impl Engine {
         self.follow_takings(now_ms);
         self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
-            self.teller.note_queues(true);
-            self.teller.faults.note_topologies(&self.state);
+            self.teller.note_offered(&self.state);
         }
         self.teller.note_queues(self.state.runtimes.follow(now_ms));
         self.count_use(now_ms);
@@ -46,7 +45,7 @@ impl Engine {
                 }
                 Timer::Binding(uid) => self.binder.binding_due(uid),
                 Timer::QueueStatus | Timer::Pace => {}
-                Timer::Review => self.teller.review.is_due = true,
+                Timer::Review => self.teller.review_is_due(),
                 Timer::Search => self.planner.repeat_is_due(),
                 // tests plant bugs here: overwritten-status
                 Timer::Rewrite(key) => {
@@ -69,7 +68,7 @@ impl Engine {
         let gang = &mut self.state.gangs[id];
         if gang.spec != spec {
             gang.spec = spec;
-            self.teller.told[id].specified_ms = now_ms;
+            self.teller.note_spec(id, now_ms);
         }
         self.state.note_submitted(id);
         let counts = count(&self.state, id, now_ms);
@@ -77,7 +76,7 @@ impl Engine {
             self.state.note_minimum(id);
         }
         if counts.bound + counts.assumed + counts.waiting > 0 {
-            self.teller.faults.note_gang(&self.state, id);
+            self.teller.note_faults(&self.state, id);
         }
         match self.quarantined(id) {
             Some(verdict) => self.stand(id, Wait::Barred(verdict), &counts),
@@ -96,8 +95,7 @@ impl Engine {
         if let Some(gang) = self.state.gangs.remove(id) {
             self.state.gang_ids.remove(&gang.key);
             self.progress.forget(id);
-            self.teller.told.forget(id);
-            self.teller.note_queues(true);
+            self.teller.forget_gang(id);
         }
     }
 }

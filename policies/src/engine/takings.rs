@@ -15,9 +15,9 @@ impl Engine {
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
-        for (gang, sentence) in self.binder.take_failed() {
+        for (gang, failure) in self.binder.take_failed() {
             if self.state.gangs.get(gang).is_some() {
-                self.tell_failure(gang, &sentence);
+                self.tell_failure(gang, &taken::why_failed(&failure));
                 self.fail_taking(gang, now_ms);
             }
         }
@@ -137,13 +137,8 @@ impl Engine {
         }
         self.planner.note_ended_plan(gang, now_ms);
         if self.state.gangs.get(gang).is_some() {
-            self.report_anew(gang, now_ms);
+            let counts = count(&self.state, gang, now_ms);
+            self.report_anew(gang, &counts);
         }
-    }
-
-    pub(super) fn report_anew(&mut self, gang: GangId, now_ms: UnixMs) {
-        let counts = count(&self.state, gang, now_ms);
-        self.teller.told[gang].is_stale = true;
-        self.report(gang, &counts);
     }
 }

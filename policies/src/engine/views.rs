@@ -10,7 +10,7 @@ use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, Q
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Question, find};
-use crate::tell::{Teller, View, reports};
+use crate::tell::{Scene, Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -38,17 +38,14 @@ impl Engine {
         let start = self
             .planner
             .foresee(state, settings, progress, gang, self.now_ms);
-        let waiting = self.planner.waiting();
         let question = Question {
             gang,
             pod,
             others,
             start,
-            now_ms: self.now_ms,
         };
-        Ok(self
-            .teller
-            .explain(state, settings, progress, waiting, &question))
+        let (teller, mut scene, _) = self.telling();
+        Ok(teller.explain(&mut scene, &question))
     }
 
     /// Lets pods be evicted for others so from now on. For shells that explain a state in which
@@ -138,24 +135,21 @@ impl Engine {
     /// Makes everything that is told of refused gangs anew, so that it is true now, and lets it be
     /// written in the next steps. For shells that print one state.
     pub fn review(&mut self) {
-        let (state, settings) = (&mut self.state, &self.settings);
-        let (progress, waiting) = (&self.progress, self.planner.waiting());
-        let (outbox, now_ms) = (&mut self.binder.outbox, self.now_ms);
-        self.teller
-            .review_all(state, settings, progress, waiting, outbox, now_ms);
+        let (teller, mut scene, binder) = self.telling();
+        teller.review_all(&mut scene, &mut binder.outbox);
         self.unfinished = true;
     }
 
     /// The teller, with what it reads and with what it sends.
-    pub(super) fn telling(&mut self) -> (&mut Teller, View<'_>, &mut Binder) {
-        let view = View {
-            state: &self.state,
+    pub(super) fn telling(&mut self) -> (&mut Teller, Scene<'_>, &mut Binder) {
+        let scene = Scene {
+            state: &mut self.state,
             settings: &self.settings,
             progress: &self.progress,
             waiting: self.planner.waiting(),
             now_ms: self.now_ms,
         };
-        (&mut self.teller, view, &mut self.binder)
+        (&mut self.teller, scene, &mut self.binder)
     }
 
     fn view(&self) -> View<'_> {

@@ -26,28 +26,25 @@ use crate::explain::{
     Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, Holder, KeptRoom, NodeCounts,
     NotFound, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
-use crate::facts::{GroupSource, PodGroupFacts, Uid, UnixMs};
+use crate::facts::{GroupSource, PodGroupFacts, Uid};
 use crate::gangs::counts::{Counts, count};
-use crate::gangs::progress::Progress;
 use crate::gangs::request;
 use crate::gangs::wait::{Shortfall, Wait, Wake};
 use crate::gangs::wanted;
-use crate::ids::{ById, ClassId, GangId};
+use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
 use crate::plan::reserve::foresight::Foresight;
 use crate::plan::victims::{self, Others};
-use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
-use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::tell::words::{area_name, asks, bound_in_words, told_apart};
-use crate::tell::{Teller, View, faults};
+use crate::tell::{Scene, Teller, View, faults};
 use crate::txn::Txn;
 use advice::{Ends, ModelLimits, Tried, remedies};
 use alloc::format;
@@ -71,8 +68,6 @@ pub(crate) struct Question {
     pub(crate) others: Others,
     /// When the gang is expected to start.
     pub(crate) start: Option<Foresight>,
-    /// When it is asked.
-    pub(crate) now_ms: UnixMs,
 }
 
 /// The gang that is to be explained, and the pod that was asked about.
@@ -98,61 +93,42 @@ pub(crate) fn find(
 
 impl Teller {
     /// Explains why a gang waits.
-    pub(crate) fn explain(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        question: &Question,
-    ) -> Explanation {
-        let (gang, now_ms) = (question.gang, question.now_ms);
+    pub(crate) fn explain(&mut self, scene: &mut Scene<'_>, question: &Question) -> Explanation {
+        let gang = question.gang;
         // What is held for the gang itself is not in its way.
         let mut txn = Txn::default();
         let start = txn.checkpoint();
-        txn.give_up_own(state, gang);
+        txn.give_up_own(scene.state, gang);
         // The sentence is made for this answer alone: what is told in statuses stays as it is.
         let told = &mut self.told[gang];
         let before = (told.said.take(), told.is_stale);
-        self.say(state, settings, progress, waiting, gang, now_ms);
-        let mut explanation = self.explain_gang(state, settings, progress, waiting, question);
-        let view = View {
-            state,
-            settings,
-            progress,
-            waiting,
-            now_ms,
-        };
-        let pod = question.pod.and_then(|uid| state.pod_ids.get(&uid));
-        explanation.pod = pod.map(|pod| self.pod_report(view, &state.pods[*pod]));
+        self.say(scene, gang);
+        let mut explanation = self.explain_gang(scene, question);
+        let view = scene.view();
+        let pod = question.pod.and_then(|uid| view.state.pod_ids.get(&uid));
+        explanation.pod = pod.map(|pod| self.pod_report(view, &view.state.pods[*pod]));
         let told = &mut self.told[gang];
         (told.said, told.is_stale) = before;
         if explanation.reason == Some(Reason::QueueNotFound) {
-            let meant = queue_that_was_meant(state, &state.gangs[gang]);
+            let meant = queue_that_was_meant(view.state, &view.state.gangs[gang]);
             explanation.remedies.extend(meant);
         }
-        txn.rollback(state, start);
+        txn.rollback(scene.state, start);
         explanation
     }
 
-    fn explain_gang(
-        &self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        question: &Question,
-    ) -> Explanation {
-        let (id, now_ms) = (question.gang, question.now_ms);
-        let standing = line::standing(state, settings, progress, waiting, id, now_ms);
-        let view = View {
-            state,
+    fn explain_gang(&self, scene: &mut Scene<'_>, question: &Question) -> Explanation {
+        let id = question.gang;
+        let standing = line::standing(scene, id);
+        let view = scene.view();
+        let Scene {
             settings,
             progress,
             waiting,
             now_ms,
-        };
-        let counts = count(state, id, now_ms);
+            ..
+        } = *scene;
+        let counts = count(scene.state, id, now_ms);
         let mut explanation = self.begin(view, id, &counts, standing);
         let mut tried = Tried::default();
         if let (Some(said), Some((queue, _))) = (&self.told[id].said, &waiting[id].place) {
@@ -171,7 +147,7 @@ impl Teller {
             let model_limits = explained.model_limits(wake);
             let gang = (id, *queue);
             tried = together::explain_together(
-                state,
+                scene.state,
                 settings,
                 progress,
                 gang,
@@ -180,7 +156,7 @@ impl Teller {
             );
             let level = level_of_all(&explanation.shortages);
             let claim = &waiting[id].claim;
-            let delay_ends_ms = claim.delay_ends_ms(&state.gangs[id].spec, settings, now_ms);
+            let delay_ends_ms = claim.delay_ends_ms(&scene.state.gangs[id].spec, settings, now_ms);
             let asked = victims::Asked {
                 settings,
                 progress,
@@ -192,16 +168,17 @@ impl Teller {
             };
             // A gang that waits behind a promise has room, and takes none from others.
             if reason != Reason::Reserved {
-                explanation.eviction = eviction::eviction(state, &asked, level, delay_ends_ms);
+                explanation.eviction =
+                    eviction::eviction(scene.state, &asked, level, delay_ends_ms);
             }
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.model_limits = model_limits;
         }
         let start = question.start.as_ref();
-        explanation.expected_start = start.map(|start| expected_start(state, start));
-        explanation.takers = takers::takers(state, settings, progress, id, now_ms);
-        let gang = &state.gangs[id];
-        explanation.remedies = remedies(&explanation, &tried, only_anew(state, gang));
+        explanation.expected_start = start.map(|start| expected_start(scene.state, start));
+        explanation.takers = takers::takers(scene.state, settings, progress, id, now_ms);
+        let gang = &scene.state.gangs[id];
+        explanation.remedies = remedies(&explanation, &tried, only_anew(scene.state, gang));
         explanation
     }
 

@@ -57,7 +57,7 @@ enum About {
 
 /// The faults of objects as they are now: the faults that were told, and those still to be told.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub(super) struct Faults {
     announced: BTreeMap<(ObjectKey, About), Announcement>,
     unannounced: BTreeMap<(ObjectKey, About), Announcement>,
 }
@@ -107,7 +107,7 @@ impl Faults {
 
     /// Notes the faults that can be seen in the objects of an event. The state has not taken in the
     /// event yet.
-    pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
+    pub(super) fn hear(&mut self, state: &ClusterState, event: &Event) {
         match event {
             Event::Applied(object) => self.note_object(state, object),
             Event::Deleted(key) => self.forget(key),
@@ -178,7 +178,7 @@ impl Faults {
     /// Notes the faults of the Jobs and of the PodGroup of a gang that has members: the Jobs that
     /// evictions of its pods would make fail, so that their owners hear of it before anything is
     /// evicted, and keys that mean nothing where they stand.
-    pub(crate) fn note_gang(&mut self, state: &ClusterState, id: GangId) {
+    pub(super) fn note_gang(&mut self, state: &ClusterState, id: GangId) {
         let gang = &state.gangs[id];
         for job in state.fragile_jobs(gang) {
             let key = (ObjectKey::Job(job.uid), About::Object);
@@ -227,7 +227,7 @@ impl Faults {
 
     /// Notes every readable Topology that has a level whose label no node has. To be called when
     /// nodes or Topologies have changed.
-    pub(crate) fn note_topologies(&mut self, state: &ClusterState) {
+    pub(super) fn note_topologies(&mut self, state: &ClusterState) {
         for (name, uid, unlabelled) in state.topology_notes() {
             let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
                 warning: splits,
@@ -242,7 +242,7 @@ impl Faults {
     }
 
     /// Publishes the faults that were not told yet. Only the leader may call this.
-    pub(crate) fn announce(&mut self, outbox: &mut Outbox) {
+    pub(super) fn announce(&mut self, outbox: &mut Outbox) {
         for (key, fault) in core::mem::take(&mut self.unannounced) {
             outbox.announce(fault.clone());
             self.announced.insert(key, fault);

@@ -16,7 +16,7 @@ const GANGS_LOOKED_AT: usize = 500;
 
 /// The queues whose gangs are to be looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Protection {
+pub(super) struct Protection {
     /// Queues of which a gang has changed.
     changed: BTreeSet<QueueId>,
     /// Queues whose turn it is, since fair shares were last divided.
@@ -32,7 +32,7 @@ impl Protection {
     }
 
     /// Forgets a queue that is gone: its number may be given to another one.
-    pub(crate) fn forget(&mut self, queue: QueueId) {
+    pub(super) fn forget(&mut self, queue: QueueId) {
         self.changed.remove(&queue);
         self.due.remove(&queue);
         self.guaranteed.remove(&queue);

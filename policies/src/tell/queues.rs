@@ -5,6 +5,7 @@ use crate::bind::outbox::StatusKey;
 use crate::bind::timers::Timer;
 use crate::command::StatusPatch;
 use crate::facts::UnixMs;
+use crate::gangs::progress::Tally;
 use crate::queues::QueueId;
 use crate::report::QueueReport;
 use crate::settings::Settings;
@@ -75,6 +76,25 @@ impl Teller {
         }
         self.protection.begin(state);
         false
+    }
+
+    /// Takes in that a gang counts elsewhere among the gangs of queues.
+    pub(crate) fn note_tally(
+        &mut self,
+        state: &ClusterState,
+        before: Option<Tally>,
+        now: Option<Tally>,
+    ) {
+        for (tally, one) in [(before, -1), (now, 1)] {
+            let Some(Tally { queue, runs }) = tally else {
+                continue;
+            };
+            for queue in state.queues.path(queue) {
+                let (pending, running) = self.gangs_by_queue.entry(queue).or_default();
+                let count = if runs { running } else { pending };
+                *count = count.saturating_add_signed(one);
+            }
+        }
     }
 
     /// The status of a queue, with the numbers and the runtimes of its gangs, and a note on entries

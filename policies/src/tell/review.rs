@@ -18,12 +18,8 @@ use crate::bind::outbox::Outbox;
 use crate::bind::timers::{Timer, Timers};
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
-use crate::gangs::progress::Progress;
-use crate::ids::{ById, GangId};
-use crate::plan::waiting::Waiting;
-use crate::settings::Settings;
-use crate::state::ClusterState;
-use crate::tell::{Teller, View};
+use crate::ids::GangId;
+use crate::tell::{Scene, Teller, View};
 use alloc::vec::Vec;
 
 /// The pause between two rounds in which sentences are made again.
@@ -35,7 +31,7 @@ const PODS_REVIEWED: u64 = 16;
 
 /// Which sentences are made again.
 #[derive(Debug, Default)]
-pub(crate) struct Review {
+pub(super) struct Review {
     /// How much has happened: rises with everything that may make a sentence untrue.
     happened: u64,
     /// How much had happened when the gangs were last listed.
@@ -45,12 +41,12 @@ pub(crate) struct Review {
     /// The timer is set, or has ended and its round is still to come.
     waits: bool,
     /// The timer has ended: a round is due.
-    pub(crate) is_due: bool,
+    is_due: bool,
 }
 
 impl Review {
     /// Notes that something has happened.
-    pub(crate) fn note(&mut self) {
+    pub(super) fn note(&mut self) {
         self.happened += 1;
     }
 
@@ -70,6 +66,11 @@ impl Review {
 }
 
 impl Teller {
+    /// Takes in that the timer of reviews has ended.
+    pub(crate) fn review_is_due(&mut self) {
+        self.review.is_due = true;
+    }
+
     /// Tells some of the refused gangs anew, when it is time.
     pub(crate) fn review(&mut self, view: View<'_>, binder: &mut Binder) {
         if core::mem::take(&mut self.review.is_due) {
@@ -104,25 +105,10 @@ impl Teller {
 
     /// Lets every refused gang be told anew, and makes the sentences of all, also of those that are
     /// too young to be told.
-    pub(crate) fn review_all(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        outbox: &mut Outbox,
-        now_ms: UnixMs,
-    ) {
-        for id in state.gangs.ids() {
-            let view = View {
-                state,
-                settings,
-                progress,
-                waiting,
-                now_ms,
-            };
-            self.review_gang(view, outbox, id);
-            self.say(state, settings, progress, waiting, id, now_ms);
+    pub(crate) fn review_all(&mut self, scene: &mut Scene<'_>, outbox: &mut Outbox) {
+        for id in scene.state.gangs.ids() {
+            self.review_gang(scene.view(), outbox, id);
+            self.say(scene, id);
         }
     }
 
@@ -135,8 +121,7 @@ impl Teller {
             return 0;
         }
         let counts = count(view.state, id, view.now_ms);
-        self.told[id].is_stale = true;
-        self.report(view, outbox, id, &counts);
+        self.report_anew(view, outbox, id, &counts);
         u64::from(counts.waiting).max(1)
     }
 }

@@ -8,19 +8,16 @@ use crate::bind::outbox::{Flight, Outbox, StatusKey};
 use crate::bind::timers::{Timer, Timers};
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::Outcome;
-use crate::facts::{ScheduledCondition, Uid, UnixMs};
+use crate::facts::{ScheduledCondition, Uid};
 use crate::gangs::counts::{Counts, count};
-use crate::gangs::progress::Progress;
 use crate::gangs::wait::Verdict;
-use crate::ids::{ById, GangId};
-use crate::plan::waiting::Waiting;
+use crate::ids::GangId;
 use crate::reason::Reason;
-use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use crate::status::Phase;
 use crate::tell::gang::{phase, scheduled, staleness};
-use crate::tell::{Teller, View};
+use crate::tell::{Scene, Teller, View};
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -45,18 +42,11 @@ const STATUS_WORK: u64 = 100;
 impl Teller {
     /// Phase 6 of a step: sends statuses, then events, while there is room and nothing more urgent
     /// waits. Returns whether there is more to look at than fits into a slice.
-    pub(crate) fn tell(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        binder: &mut Binder,
-        now_ms: UnixMs,
-    ) -> bool {
+    pub(crate) fn tell(&mut self, scene: &mut Scene<'_>, binder: &mut Binder) -> bool {
+        let (settings, now_ms) = (scene.settings, scene.now_ms);
         self.faults.announce(&mut binder.outbox);
-        let mut unfinished = self.divide_queues(state, settings, binder, now_ms);
-        unfinished |= self.protect_some(state, &mut binder.outbox);
+        let mut unfinished = self.divide_queues(scene.state, settings, binder, now_ms);
+        unfinished |= self.protect_some(scene.state, &mut binder.outbox);
         let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
         let mut work = 0;
         while let Some(key) = binder.outbox.next_status() {
@@ -65,37 +55,22 @@ impl Teller {
                 return true;
             }
             work += STATUS_WORK;
-            state.in_hand = gang_of(state, key);
-            let view = View {
-                state,
-                settings,
-                progress,
-                waiting,
-                now_ms,
-            };
-            let gang = state.in_hand;
-            let gang = gang.filter(|gang| self.has_a_word(view, &mut binder.timers, key, *gang));
+            let gang = gang_of(scene.state, key);
+            scene.state.in_hand = gang;
+            let timers = &mut binder.timers;
+            let gang = gang.filter(|gang| self.has_a_word(scene.view(), timers, key, *gang));
             if let Some(gang) = gang {
-                work += self.say(state, settings, progress, waiting, gang, now_ms);
+                work += self.say(scene, gang);
             }
             let patch = match (key, gang) {
-                (StatusKey::Gang(_), Some(gang)) => {
-                    let view = View {
-                        state,
-                        settings,
-                        progress,
-                        waiting,
-                        now_ms,
-                    };
-                    self.gang_patch(view, binder, gang)
+                (StatusKey::Gang(_), Some(gang)) => self.gang_patch(scene.view(), binder, gang),
+                (StatusKey::Pod(uid), Some(gang)) => self.pod_patch(scene, binder, (uid, gang)),
+                (StatusKey::Queue(queue), _) => {
+                    self.queue_patch(scene.state, binder, queue, now_ms)
                 }
-                (StatusKey::Pod(uid), Some(gang)) => {
-                    self.pod_patch(state, waiting, binder, (uid, gang), now_ms)
-                }
-                (StatusKey::Queue(queue), _) => self.queue_patch(state, binder, queue, now_ms),
                 (_, None) => None,
             };
-            state.in_hand = None;
+            scene.state.in_hand = None;
             if let Some(patch) = patch {
                 let action = Action::PatchStatus(patch);
                 binder.outbox.send(Flight::Status(key), deadline_ms, action);
@@ -195,12 +170,12 @@ impl Teller {
 
     fn pod_patch(
         &mut self,
-        state: &mut ClusterState,
-        waiting: &ById<GangId, Waiting>,
+        scene: &mut Scene<'_>,
         binder: &mut Binder,
         (uid, gang): (Uid, GangId),
-        now_ms: UnixMs,
     ) -> Option<StatusPatch> {
+        let (waiting, now_ms) = (scene.waiting, scene.now_ms);
+        let state = &mut *scene.state;
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
         let own = pod.own.as_ref()?;
@@ -282,6 +257,18 @@ impl Teller {
         }
     }
 
+    /// Lets the statuses of a gang be looked at. If it was refused, its sentence is made again.
+    pub(crate) fn report_anew(
+        &mut self,
+        view: View<'_>,
+        outbox: &mut Outbox,
+        id: GangId,
+        counts: &Counts,
+    ) {
+        self.told[id].is_stale = true;
+        self.report(view, outbox, id, counts);
+    }
+
     /// Writes a status once more, unless the watch shows it.
     pub(crate) fn rewrite(&mut self, state: &ClusterState, outbox: &mut Outbox, key: StatusKey) {
         self.forget(state, key);
@@ -308,20 +295,20 @@ impl Teller {
     /// object is gone or the API server refused the write.
     pub(crate) fn status_ended(
         &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
+        scene: &mut Scene<'_>,
         timers: &mut Timers,
         key: StatusKey,
         outcome: &Outcome,
-        now_ms: UnixMs,
     ) {
+        let now_ms = scene.now_ms;
+        let state = &mut *scene.state;
         let again_ms = match outcome {
             Outcome::Done | Outcome::NotFound | Outcome::Refused { .. } => return,
             Outcome::Throttled { retry_after_ms } => now_ms.saturating_add(*retry_after_ms),
             Outcome::Conflict { .. }
             | Outcome::Unknown { .. }
             | Outcome::Observed(_)
-            | Outcome::Lease(_) => now_ms.saturating_add(settings.retry_after_ms),
+            | Outcome::Lease(_) => now_ms.saturating_add(scene.settings.retry_after_ms),
         };
         if matches!(outcome, Outcome::Unknown { .. }) {
             let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);

@@ -2,6 +2,7 @@
 //! is lost; owners of gangs that wait for it what they wait for. Also what owners are told of gangs
 //! whose members are evicted for no other gang.
 
+use crate::bind::takings::Failure;
 use crate::command::{Announcement, EvictionCause};
 use crate::facts::{UnixMs, quantity};
 use crate::gangs::demand;
@@ -85,6 +86,21 @@ pub(crate) fn why_all(state: &ClusterState, pods: &[PodId], claim: &str, now_ms:
     };
     let count = pods.len();
     format!("{claim}; {work} of {count} pods since their last checkpoints or starts are lost")
+}
+
+/// Why the eviction plan of a gang has come to nothing before all evictions were sent.
+pub(crate) fn why_failed(failure: &Failure) -> String {
+    match failure {
+        Failure::NominationRefused => "the API server has refused a nomination".into(),
+        Failure::EvictionRefused(message) => format!("an eviction was refused: {message}"),
+        Failure::GivesNoMore(queue) => {
+            format!("the queue {queue} does not hold more than its own any more")
+        }
+        Failure::NotPreemptible(pod) => format!("pod {pod} may not be evicted any more"),
+        Failure::KeptByBudget(pod) => {
+            format!("a disruption budget keeps pod {pod} from being evicted")
+        }
+    }
 }
 
 /// Why the room on a node that is held for a gang does not come any more.

@@ -8,30 +8,30 @@ use alloc::boxed::Box;
 
 /// The status and the events that users were last told of one gang.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(super) struct Told {
     /// The condition `Stale`, and since when the gang had been complete when it was made.
-    pub(crate) staleness: Option<(UnixMs, Staleness)>,
+    pub(super) staleness: Option<(UnixMs, Staleness)>,
     /// Whether the gang was scheduled when it was last looked at, and since when; 0: it was never
     /// looked at.
-    pub(crate) scheduled: (bool, UnixMs),
+    pub(super) scheduled: (bool, UnixMs),
     /// The status that was last handed out to be written, and the UID of its PodGroup.
-    pub(crate) reported: Option<(Uid, PodGroupStatus)>,
+    pub(super) reported: Option<(Uid, PodGroupStatus)>,
     /// Whether the gang's minimum was protected from other queues when this was last worked out;
     /// `None`: it held nothing, or it was not worked out yet.
-    pub(crate) protected: Option<bool>,
+    pub(super) protected: Option<bool>,
     /// When what the gang asks for was last seen to change.
-    pub(crate) specified_ms: UnixMs,
+    pub(super) specified_ms: UnixMs,
     /// The reason that was last published as a Kubernetes event.
-    pub(crate) announced: Option<Reason>,
+    pub(super) announced: Option<Reason>,
     /// What is told of the last refusal; `None`: the gang was not refused, or was not told yet.
-    pub(crate) said: Option<Box<Said>>,
+    pub(super) said: Option<Box<Said>>,
     /// Since `said` was made the gang was refused again, or `said` is to be reviewed.
-    pub(crate) is_stale: bool,
+    pub(super) is_stale: bool,
 }
 
 impl Told {
     /// The status that was last handed out to be written to this PodGroup; `None`: none was.
-    pub(crate) fn reported(&self, to: Option<&PodGroupFacts>) -> Option<&PodGroupStatus> {
+    pub(super) fn reported(&self, to: Option<&PodGroupFacts>) -> Option<&PodGroupStatus> {
         let (uid, status) = self.reported.as_ref()?;
         to.is_some_and(|object| object.uid == *uid)
             .then_some(status)

@@ -24,11 +24,11 @@ use crate::queues::{Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::tell::Teller;
 use crate::tell::taken;
 use crate::tell::words::{
     Descriptions, bound_in_words, date_and_time, model_limits, more_nodes_would_help,
 };
+use crate::tell::{Scene, Teller};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
@@ -90,15 +90,15 @@ impl Teller {
     /// Makes the sentence of a refused gang, unless it has one that is not stale; forgets the
     /// sentence of any other gang. Returns how much work that was, in units of about ten
     /// nanoseconds.
-    pub(super) fn say(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        waiting: &ById<GangId, Waiting>,
-        id: GangId,
-        now_ms: UnixMs,
-    ) -> u64 {
+    pub(super) fn say(&mut self, scene: &mut Scene<'_>, id: GangId) -> u64 {
+        let Scene {
+            settings,
+            progress,
+            waiting,
+            now_ms,
+            ..
+        } = *scene;
+        let state = &mut *scene.state;
         let Waiting { wait, place, .. } = &waiting[id];
         let (Wait::Room(refused, wake), Some((queue, _))) = (wait, place) else {
             if self.told[id].said.is_some() {
@@ -191,14 +191,15 @@ pub(super) fn obstacle_in_words(
 
 /// Why a gang in a line waits now, bindings that fail left aside: the reason that its sentence has
 /// if it is made now. `None`: the gang waits for its turn, or for nothing.
-pub(super) fn reason_now(
-    state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    waiting: &ById<GangId, Waiting>,
-    id: GangId,
-    now_ms: UnixMs,
-) -> Option<Reason> {
+pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
+    let Scene {
+        settings,
+        progress,
+        waiting,
+        now_ms,
+        ..
+    } = *scene;
+    let state = &mut *scene.state;
     let Waiting {
         wait, place, claim, ..
     } = &waiting[id];

@@ -2,7 +2,6 @@
 
 use super::{Ahead, QueueStanding, Rank, Rivals, Standing};
 use crate::facts::UnixMs;
-use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
 use crate::ids::{ById, GangId};
 use crate::plan::bounds;
@@ -10,9 +9,9 @@ use crate::plan::order::{CandidateKey, CandidateKind};
 use crate::plan::waiting::Waiting;
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::why::reason_now;
+use crate::tell::{Scene, View};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -24,40 +23,33 @@ const BEFORE_NAMED: usize = 3;
 /// Queues are compared as the planner compares them, as if the first gang of each line were tried
 /// now; of the gang's own queue, the gang itself. Looks at the place of every gang; the bounds, and
 /// perhaps the nodes, are asked about those before the gang and about the first of each line.
-pub(super) fn standing(
-    state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    waiting: &ById<GangId, Waiting>,
-    id: GangId,
-    now_ms: UnixMs,
-) -> Option<Standing> {
-    let (queue, key) = waiting[id].place.as_ref()?;
-    let mut lines = lines_of(state, waiting);
+pub(super) fn standing(scene: &mut Scene<'_>, id: GangId) -> Option<Standing> {
+    let (queue, key) = scene.waiting[id].place.as_ref()?;
+    let mut lines = lines_of(scene.state, scene.waiting);
     let mut firsts = firsts_of(&lines);
     firsts.insert(*queue, id);
     let mut line = lines.remove(queue)?;
     line.sort_unstable();
     let at = line.iter().position(|(_, other)| *other == id)?;
-    let mut is_kept = |queue: QueueId, gang: GangId| {
-        is_kept_by_bound(state, settings, progress, waiting, (queue, gang), now_ms)
-    };
+    let mut is_kept = |queue: QueueId, gang: GangId| is_kept_by_bound(scene, queue, gang);
     let before = line[..at].iter();
     let rivals_before = before.filter(|(_, gang)| !is_kept(*queue, *gang)).count();
     let mut rivals = first_rivals(lines, is_kept);
     rivals.insert(*queue, id);
     let levels_of = |firsts: &BTreeMap<QueueId, GangId>| {
         let demand_of = |(queue, gang): (&QueueId, &GangId)| {
-            let demand = wanted::demand_of(state, settings, progress, *gang, *queue, UnixMs::MAX);
+            let (settings, progress) = (scene.settings, scene.progress);
+            let demand =
+                wanted::demand_of(scene.state, settings, progress, *gang, *queue, UnixMs::MAX);
             (*queue, demand)
         };
         let heads = firsts.iter().map(demand_of).collect();
-        state.queues.standing(*queue, heads)
+        scene.state.queues.standing(*queue, heads)
     };
     let (levels, rival_levels) = (levels_of(&firsts), levels_of(&rivals));
     let mut name_and_reason = |id: GangId| {
-        let reason = reason_now(state, settings, progress, waiting, id, now_ms);
-        let name = state.name_of(&state.gangs[id]);
+        let reason = reason_now(scene, id);
+        let name = scene.state.name_of(&scene.state.gangs[id]);
         ((&*name).into(), reason.unwrap_or(Reason::WaitingForTurn))
     };
     let before = line[..at].iter().rev().take(BEFORE_NAMED);
@@ -83,7 +75,7 @@ pub(super) fn standing(
     Some(Standing {
         position: count(at + 1),
         length: count(line.len()),
-        rank: rank(key, state.gangs[id].spec.priority),
+        rank: rank(key, scene.state.gangs[id].spec.priority),
         before,
         levels,
         rivals: Rivals {
@@ -140,20 +132,19 @@ fn first_rivals(
 
 /// Whether a gang was refused and a bound of a queue keeps it waiting: then new room does not help
 /// it, and it is nobody's rival.
-fn is_kept_by_bound(
-    state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    waiting: &ById<GangId, Waiting>,
-    (queue, id): (QueueId, GangId),
-    now_ms: UnixMs,
-) -> bool {
+fn is_kept_by_bound(scene: &mut Scene<'_>, queue: QueueId, id: GangId) -> bool {
+    let View {
+        state,
+        settings,
+        progress,
+        waiting,
+        now_ms,
+    } = scene.view();
     // Most gangs are below all bounds, which is seen without their requests.
     let near_bounds = waiting[id].is_parked()
         && (state.queues.has_model_limits(queue)
             || bounds::excess(state, settings, progress, id, queue, now_ms).is_some());
-    let mut reason = || reason_now(state, settings, progress, waiting, id, now_ms);
-    near_bounds && reason().is_some_and(Reason::is_of_queue)
+    near_bounds && reason_now(scene, id).is_some_and(Reason::is_of_queue)
 }
 
 /// What the place of a gang in the line follows from.
