@@ -1,8 +1,8 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 //!
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
-//! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds of
-//! their own, evicting takes patience (`farewells`).
+//! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
+//! of their own, evicting takes patience (`farewells`).
 
 mod budgets;
 mod farewells;

@@ -17,6 +17,7 @@ mod models;
 mod movers;
 mod needed;
 mod nominated;
+mod obtainable;
 mod owners;
 mod partial;
 mod parts;
