@@ -47,8 +47,8 @@ impl QueueTree {
         self.structure.node(queue).terms_of(key)?;
         match (kind, self.keys.plain(key)) {
             (ClaimKind::Quota, _) => Some(self.guaranteed(queue, key)),
-            // A pending pod that asks for much of one resource lowers the fair share of others; what
-            // is guaranteed holds all the same.
+            // A pending pod that asks for much of one resource lowers the fair share of others;
+            // what is guaranteed holds all the same.
             (ClaimKind::FairShare, None) => {
                 let share = self.fair.last_of(queue, key)?;
                 Some(share.max(self.guaranteed(queue, key)))
