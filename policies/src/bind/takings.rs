@@ -59,6 +59,8 @@ pub(crate) struct Taking {
     pub(crate) victims: VecDeque<Victim>,
     /// Evictions under way.
     pub(crate) under_way: BTreeMap<Uid, Victim>,
+    /// A victim was asked to leave.
+    pub(crate) has_evicted: bool,
     /// Nothing is sent before this time, because the API server has put off a request.
     pub(crate) paused_until_ms: UnixMs,
 }
@@ -477,6 +479,7 @@ impl Binder {
                 };
                 let (uid, told) = (victim.uid, victim.clone());
                 taking.under_way.insert(uid, victim);
+                taking.has_evicted = true;
                 self.tell_victim(state, pod, told);
                 self.outbox
                     .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));

@@ -7,7 +7,7 @@ use crate::engine::chosen::{Chosen, nominated};
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::request;
-use crate::ids::{GangId, NodeId, PodId};
+use crate::ids::{GangId, PodId};
 use crate::plan::turn::SLICE_WORK;
 use crate::plan::victims::{Asked, Others, Plan, Promised};
 use crate::plan::waiting::Awaited;
@@ -131,7 +131,7 @@ impl Engine {
     /// gangs with takings that come after this one.
     fn begin_taking(&mut self, chosen: Chosen<'_>, later: &[Holder], now_ms: UnixMs) {
         let Chosen { plan, gang, .. } = chosen;
-        self.displace_rivals(later, plan, now_ms);
+        self.displace_rivals(later, chosen, now_ms);
         let state = &mut self.state;
         let victims = chosen.victims(state, now_ms);
         let awaited = chosen.awaited(state);
@@ -155,6 +155,7 @@ impl Engine {
             asked: BTreeMap::new(),
             victims,
             under_way: BTreeMap::new(),
+            has_evicted: false,
             paused_until_ms: 0,
         };
         self.binder.begin_taking(gang, taking);
@@ -168,8 +169,8 @@ impl Engine {
         };
         self.planner.note_begun_plan(gang, plan.action, awaited);
         self.hold_for_movers(chosen, now_ms);
-        self.displace_later(later, &chosen.nodes(), now_ms);
-        self.displace_unfounded(later, now_ms);
+        self.displace_later(later, chosen, now_ms);
+        self.displace_unfounded(later, gang, now_ms);
     }
 
     /// Keeps the places of gangs that only move for the pods that their controllers make anew.
@@ -185,22 +186,23 @@ impl Engine {
 
     /// Ends the takings of gangs that come later and whose room a plan has taken: they are planned
     /// anew at once.
-    fn displace_later(&mut self, later: &[Holder], nodes: &BTreeSet<NodeId>, now_ms: UnixMs) {
-        for node in nodes {
-            while !self.state.nodes[*node].keeps_holds() {
-                let on_node: Vec<Holder> = self.state.holds.on_node(*node).collect();
+    fn displace_later(&mut self, later: &[Holder], chosen: Chosen<'_>, now_ms: UnixMs) {
+        for node in chosen.nodes() {
+            while !self.state.nodes[node].keeps_holds() {
+                let on_node: Vec<Holder> = self.state.holds.on_node(node).collect();
                 let last = later.iter().find(|holder| on_node.contains(holder));
                 let Some(Holder::Gang(last)) = last else {
                     break;
                 };
-                self.displace(*last, now_ms);
+                self.displace(*last, chosen.gang, now_ms);
             }
         }
     }
 
     /// Ends the takings of gangs that come later and were to evict a victim of a plan, too: no pod
     /// is evicted for two gangs.
-    fn displace_rivals(&mut self, later: &[Holder], plan: &Plan, now_ms: UnixMs) {
+    fn displace_rivals(&mut self, later: &[Holder], chosen: Chosen<'_>, now_ms: UnixMs) {
+        let Chosen { plan, gang, .. } = chosen;
         if plan.evict.is_empty() {
             return;
         }
@@ -210,21 +212,21 @@ impl Engine {
                 && unsent.any(|victim| plan.evict.contains(&victim))
             {
                 drop(unsent);
-                self.displace(*rival, now_ms);
+                self.displace(*rival, gang, now_ms);
             }
         }
     }
 
     /// Ends the takings of gangs that come later and for which, after a plan, a queue would give
     /// what is its own.
-    fn displace_unfounded(&mut self, later: &[Holder], now_ms: UnixMs) {
+    fn displace_unfounded(&mut self, later: &[Holder], first: GangId, now_ms: UnixMs) {
         for holder in later {
             if let Holder::Gang(gang) = holder
                 && let Some(taking) = self.binder.takings.get(*gang)
                 && let Some(givers) = &taking.givers
                 && givers.gives_no_more(&self.state).is_some()
             {
-                self.displace(*gang, now_ms);
+                self.displace(*gang, first, now_ms);
             }
         }
     }

@@ -121,6 +121,12 @@ pub(crate) fn why_lost(state: &ClusterState, gang: GangId, node: NodeId) -> Stri
     }
 }
 
+/// Why the eviction plan of a gang has ended for another gang.
+pub(crate) fn why_displaced(state: &ClusterState, first: GangId) -> String {
+    let name = state.name_of(&state.gangs[first]);
+    format!("the gang {name}, which comes before it, takes that room, or what queues give for it")
+}
+
 /// That the eviction plan of a gang has come to nothing; `None`: the gang has no object on which it
 /// could be said.
 pub(crate) fn plan_failed(

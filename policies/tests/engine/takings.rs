@@ -140,6 +140,13 @@ fn s04_a_gang_of_higher_priority_takes_the_room_that_is_held() {
     assert_eq!(world.evicted, ["x", "y"]);
     assert_eq!(nominated(&world, "q").as_deref(), Some("n1"));
     assert_eq!(nominated(&world, "p").as_deref(), Some("n2"));
+    assert_eq!(
+        world.told_of("Pod p: EvictionPlanFailed"),
+        [
+            "Pod p: EvictionPlanFailed: the eviction plan has come to nothing: the gang \
+             default/pod/q, which comes before it, takes that room, or what queues give for it"
+        ]
+    );
     world.run(60_000);
     world.delete("x y");
     world.run(1_000);
