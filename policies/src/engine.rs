@@ -131,7 +131,8 @@ impl Engine {
         }
         // 4. Plan: whose turn it is, and whether there is a place.
         self.unfinished = self.plan(now_ms);
-        // 5. Send: observations, evictions and binds, as far as there is room for requests.
+        // 5. Send: observations, evictions, binds and nominations, as far as there is room for
+        // requests.
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
         // 6. Tell: statuses, conditions and events, after everything that is more urgent.
@@ -145,6 +146,8 @@ impl Engine {
         // may keep these from starting more: the next step, which looks at them, follows at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
         self.unfinished |= !self.state.touched.is_empty();
+        // A plan that has come to nothing while it was sent is ended by the next step, too.
+        self.unfinished |= self.binder.takings.have_failed();
         self.binder.outbox.take_sent()
     }
 

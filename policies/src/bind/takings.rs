@@ -170,6 +170,11 @@ impl Takings {
         self.by_gang.keys().copied()
     }
 
+    /// Whether takings have come to nothing and are still to be ended.
+    pub(crate) fn have_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
     /// What queues give for takings of which no victim may have left yet, if they count: each giver
     /// once, with the first of its gangs.
     pub(crate) fn givers(

@@ -16,7 +16,8 @@ impl Engine {
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
         for (gang, failure) in self.binder.take_failed() {
-            if self.state.gangs.get(gang).is_some() {
+            // Several requests of one taking may have failed.
+            if self.binder.takings.get(gang).is_some() {
                 self.tell_failure(gang, &taken::why_failed(&failure));
                 self.fail_taking(gang, now_ms);
             }

@@ -67,13 +67,13 @@ pub(crate) struct Holds {
     stuck_at: BTreeSet<(UnixMs, PodId)>,
     /// When holds for owners end.
     ends: BTreeMap<Uid, UnixMs>,
-    /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since the
-    /// planner last took this set.
+    /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since takings
+    /// were last followed.
     pub(crate) stirred: BTreeSet<NodeId>,
-    /// Queues have changed since the planner last held their bounds against what is coming.
+    /// Queues have changed since takings were last followed.
     pub(crate) queues_changed: bool,
-    /// Pods that count elsewhere, for something else, or nowhere, since the takings last took this
-    /// list: some of them may be victims.
+    /// Pods that count elsewhere, for something else, or nowhere, since takings were last followed:
+    /// some of them may be victims.
     pub(crate) rebooked: Vec<Uid>,
 }
 

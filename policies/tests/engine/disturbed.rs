@@ -177,6 +177,31 @@ fn budgets_that_match_nothing_hold_nothing_up_and_one_that_matches_all_keeps_all
     }
 }
 
+/// The second victim is not sent, and nothing else happens that could end the plan.
+#[test]
+fn a_plan_that_fails_while_it_is_sent_ends_at_once() {
+    let mut world = one_a_second();
+    let runs = |name: &str, node: &str| {
+        let victim = prio(name, 8, 10).on(node);
+        victim.with(|pod| pod.phase = PodPhase::Running)
+    };
+    world.then((
+        node("n1 n2", 8),
+        (queue("above"), queue_a(16, None)),
+        (runs("x", "n1"), runs("y", "n2")),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    assert_eq!(world.evictions, 1);
+    world.then(budget("of-all", None, 0));
+    let told = world.told_of("PodGroup p: EvictionPlanFailed");
+    assert_eq!(told.len(), 1, "{:?}", world.told);
+    assert!(
+        told[0].contains("a disruption budget keeps pod"),
+        "{told:?}"
+    );
+}
+
 /// Each of two pods may be evicted by itself, and a gang that needs both nodes is told of the
 /// budget that does not allow both.
 #[test]
