@@ -267,13 +267,13 @@ pub(crate) const BUGS: &[Bug] = &[
         "givers-follow",
         "let gangs = BTreeSet::<GangId>::new();",
     )
-    .first_tried(659),
+    .first_tried(703),
     bug(
         "room is waited for however long a pod does not leave",
         "stuck-pod",
         "",
     )
-    .first_tried(PATIENT_SEEDS_FROM + 72),
+    .first_tried(PATIENT_SEEDS_FROM + 96),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
