@@ -246,7 +246,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "budget-before-an-eviction",
         "match false {",
     )
-    .first_tried(2339),
+    .first_tried(2979),
     bug(
         "a list makes the engine forget for whom it holds room",
         "listed-objects",
