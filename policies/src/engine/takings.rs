@@ -103,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Ends the taking of a gang for one that comes before it: it is planned anew at once. If others
-    /// were evicted for the gang, it is told for whom their room is now.
+    /// Ends the taking of a gang for one that comes before it: it is planned anew at once. If
+    /// others were evicted for the gang, it is told for whom their room is now.
     pub(super) fn displace(&mut self, gang: GangId, first: GangId, now_ms: UnixMs) {
         let taking = self.binder.takings.get(gang);
         if taking.is_some_and(|taking| taking.has_evicted) {
