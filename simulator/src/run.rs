@@ -230,7 +230,7 @@ impl<'say> Run<'say> {
             numbered: 0,
             start_ms,
             now_ms: start_ms,
-            rest_by_ms: start_ms + FAULTS_MS + REST_MS + movers_ms(seed),
+            rest_by_ms: start_ms + FAULTS_MS + REST_MS + patience_ms(seed),
             late_moves: 0,
             past: past.map(Remembered::new),
             healed: false,
@@ -579,13 +579,12 @@ const MOVERS_MS: u64 = 5 * 60_000;
 /// How often that may begin anew: once such room is given up, gangs may move again.
 const LATE_MOVES_MAX: u32 = 3;
 
-/// How long a world may take longer to come to rest because room is kept for pods that move.
-fn movers_ms(seed: u64) -> u64 {
-    match (needs_patience(seed), takes(seed)) {
-        (true, _) => MOVERS_MS + LEAVING_MS,
-        (false, true) => MOVERS_MS,
-        (false, false) => 0,
-    }
+/// How long a world may take longer to come to rest because room is kept for pods that move, and
+/// because pods are slow to leave.
+fn patience_ms(seed: u64) -> u64 {
+    let movers_ms = if takes(seed) { MOVERS_MS } else { 0 };
+    let leaving_ms = if needs_patience(seed) { LEAVING_MS } else { 0 };
+    movers_ms + leaving_ms
 }
 
 /// How long evictions of pods that are slow to leave, or are stuck, may go on one after the other.

@@ -128,6 +128,12 @@ impl Taking {
         let reclaimed = victims.filter(|victim| victim.cause == EvictionCause::Reclaim);
         reclaimed.map(|victim| victim.uid)
     }
+
+    /// The pods that are reclaimed and are there.
+    fn reclaimed_there(&self, state: &ClusterState) -> impl Iterator<Item = PodId> {
+        let pods = self.reclaimed().map(|uid| state.pod_ids.get(&uid).copied());
+        pods.flatten()
+    }
 }
 
 /// How fast evictions are sent: a bucket that fills evenly, and holds what a tenth of a second
@@ -207,11 +213,7 @@ impl Takings {
             return;
         };
         self.giving.uncount(gang, &givers);
-        let reclaimed = taking.reclaimed();
-        givers.renew(
-            state,
-            reclaimed.filter_map(|uid| state.pod_ids.get(&uid).copied()),
-        );
+        givers.renew(state, taking.reclaimed_there(state));
         self.giving.count(gang, &givers);
         taking.givers = Some(givers);
     }
@@ -227,10 +229,9 @@ impl Takings {
         }
         let renewed_next = self.giving.takers_of(&state.holds.rebooked);
         for (gang, taking) in &self.by_gang {
-            let pods = taking.reclaimed();
-            let pods = pods.filter_map(|uid| state.pod_ids.get(&uid).copied());
+            let there = taking.reclaimed_there(state);
             let givers = taking.givers.as_ref();
-            let are_current = givers.is_none_or(|givers| givers.are_current(state, pods));
+            let are_current = givers.is_none_or(|givers| givers.are_current(state, there));
             if !are_current && !renewed_next.contains(gang) && !state.holds.queues_changed {
                 let name = state
                     .gangs

@@ -27,8 +27,8 @@ pub(super) struct Chosen<'a> {
 impl Chosen<'_> {
     /// The hold for the places of the gang's members.
     pub(super) fn hold(self, state: &ClusterState) -> Hold {
-        let rooms = self.plan.places.iter();
-        let rooms = rooms.map(|(pod, node)| (state.pods[*pod].class, *node));
+        let places = self.plan.places.iter();
+        let places = places.map(|(pod, node)| (state.pods[*pod].class, *node));
         let preemptible = state.gangs[self.gang].spec.preemptible;
         let victims = self.plan.evict.iter().map(|pod| state.pods[*pod].uid);
         Hold {
@@ -36,7 +36,7 @@ impl Chosen<'_> {
             ..Hold::new(
                 Holder::Gang(self.gang),
                 Some((self.queue, preemptible)),
-                rooms.collect(),
+                places.collect(),
             )
         }
     }

@@ -91,14 +91,7 @@ impl Teller {
     /// sentence of any other gang. Returns how much work that was, in units of about ten
     /// nanoseconds.
     pub(super) fn say(&mut self, scene: &mut Scene<'_>, id: GangId) -> u64 {
-        let Scene {
-            settings,
-            progress,
-            waiting,
-            now_ms,
-            ..
-        } = *scene;
-        let state = &mut *scene.state;
+        let (waiting, now_ms) = (scene.waiting, scene.now_ms);
         let Waiting { wait, place, .. } = &waiting[id];
         let (Wait::Room(refused, wake), Some((queue, _))) = (wait, place) else {
             if self.told[id].said.is_some() {
@@ -113,8 +106,9 @@ impl Teller {
             return 0;
         }
         let described = self.descriptions.work;
-        let (gang, known) = ((id, *queue), refused.by_nodes.as_deref());
-        let (verdict, wake) = match obstacle(state, settings, progress, gang, known, now_ms) {
+        let obstacle = obstacle_now(scene, (id, *queue), refused);
+        let state = &mut *scene.state;
+        let (verdict, wake) = match obstacle {
             Some(Obstacle::Bound(excess)) => {
                 let verdict = Verdict::new(excess.reason(), bound_in_words(&state.queues, &excess));
                 (verdict, Wake::Eased(excess.into()))
@@ -192,17 +186,9 @@ pub(super) fn obstacle_in_words(
 /// Why a gang in a line waits now, bindings that fail left aside: the reason that its sentence has
 /// if it is made now. `None`: the gang waits for its turn, or for nothing.
 pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
-    let Scene {
-        settings,
-        progress,
-        waiting,
-        now_ms,
-        ..
-    } = *scene;
-    let state = &mut *scene.state;
     let Waiting {
         wait, place, claim, ..
-    } = &waiting[id];
+    } = &scene.waiting[id];
     if claim.awaited.is_some() {
         return Some(Reason::WaitingForEviction);
     }
@@ -212,13 +198,22 @@ pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
     if claim.delayed_until_ms.is_some() {
         return Some(Reason::PreemptionDelay);
     }
-    let (gang, known) = ((id, *queue), refused.by_nodes.as_deref());
-    let obstacle = obstacle(state, settings, progress, gang, known, now_ms)?;
-    Some(match obstacle {
+    Some(match obstacle_now(scene, (id, *queue), refused)? {
         Obstacle::Bound(excess) => excess.reason(),
         Obstacle::Nodes(by_nodes) => by_nodes.reason,
         Obstacle::TooFewMembers => Reason::WaitingForMembers,
     })
+}
+
+/// What a gang that was refused runs into now.
+fn obstacle_now(
+    scene: &mut Scene<'_>,
+    gang: (GangId, QueueId),
+    refused: &Refused,
+) -> Option<Obstacle> {
+    let (settings, progress, now_ms) = (scene.settings, scene.progress, scene.now_ms);
+    let known = refused.by_nodes.as_deref();
+    obstacle(scene.state, settings, progress, gang, known, now_ms)
 }
 
 /// What a refused gang runs into now.

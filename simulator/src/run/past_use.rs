@@ -6,7 +6,7 @@
 //! come or go around its end: what is told must follow from what was told at the first rest,
 //! however often schedulers start and half-lives change.
 
-use super::{Happening, Run, movers_ms};
+use super::{Happening, Run, patience_ms};
 use crate::api_server::Request;
 use crate::faults::FaultKind;
 use crate::rest;
@@ -191,7 +191,7 @@ impl Run<'_> {
                 self.plan_later(minute * GRID_MS, slot, &later);
             }
         }
-        self.rest_by_ms = self.now_ms + 10 * GRID_MS + movers_ms(self.seed);
+        self.rest_by_ms = self.now_ms + 10 * GRID_MS + patience_ms(self.seed);
         true
     }
 

@@ -24,9 +24,10 @@ impl Run<'_> {
         if stuck.is_empty() {
             return;
         }
-        for report in leader.engine.gang_reports() {
-            let waits = report.status.reason == Some(Reason::WaitingForEviction);
-            for facts in stuck.iter().filter(|_| waits) {
+        let mut reports = leader.engine.gang_reports();
+        reports.retain(|report| report.status.reason == Some(Reason::WaitingForEviction));
+        for report in reports {
+            for facts in &stuck {
                 let alone = format!("for 1 pod to leave: {}/{}", facts.namespace, facts.name);
                 if report.status.message.contains(&alone) {
                     let (gang, pod) = (&report.name, &facts.name);
