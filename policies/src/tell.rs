@@ -44,6 +44,9 @@ pub(crate) struct Teller {
     dirty_queues: bool,
     /// Fair shares are being worked out, for the statuses of queues.
     dividing: bool,
+    /// The version of the fair shares in the statuses of queues. Others work out fair shares, too,
+    /// for plans and for people who ask.
+    told_shares: Option<u64>,
     /// When the statuses of queues may be looked at again.
     queues_due_ms: UnixMs,
     /// The status of each queue that was last handed out to be written.
@@ -63,6 +66,7 @@ impl Teller {
             faults: Faults::default(),
             dirty_queues: true,
             dividing: false,
+            told_shares: None,
             queues_due_ms: 0,
             reported_queues: BTreeMap::new(),
             gangs_by_queue: BTreeMap::new(),

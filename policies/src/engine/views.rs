@@ -30,6 +30,8 @@ impl Engine {
             self.spring_planted_panic(name);
         }
         let (gang, pod) = find(&self.state, subject)?;
+        let before = self.state.changes.end();
+        let stirred = self.state.holds.stirred.clone();
         let queue = self.planner.waiting()[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
         let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
@@ -45,7 +47,12 @@ impl Engine {
             start,
         };
         let (teller, mut scene, _) = self.telling();
-        Ok(teller.explain(&mut scene, &question))
+        let explanation = teller.explain(&mut scene, &question);
+        // All that was tried is undone: it is no news for a search or for those that room is held
+        // for.
+        self.planner.note_undone(before, self.state.changes.end());
+        self.state.holds.stirred = stirred;
+        Ok(explanation)
     }
 
     /// Lets pods be evicted for others so from now on. For shells that explain a state in which

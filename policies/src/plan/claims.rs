@@ -146,6 +146,12 @@ impl Planner {
         self.claims.deadline(has_refused)
     }
 
+    /// Takes in that all changes in the log of changed nodes between two positions were undone, so
+    /// that a search that is kept goes on.
+    pub(crate) fn note_undone(&mut self, from: u64, to: u64) {
+        self.claims.known.note_undone(from, to);
+    }
+
     /// The refused gang that is to be tried next with the room of others, and its queue.
     pub(crate) fn next_claim(
         &mut self,

@@ -28,8 +28,11 @@ impl FairShares {
     }
 
     fn are_current(&self) -> bool {
-        let version = self.divided.as_ref().map(|(version, _)| *version);
-        version == Some(self.version)
+        self.divided_version() == Some(self.version)
+    }
+
+    fn divided_version(&self) -> Option<u64> {
+        self.divided.as_ref().map(|(version, _)| *version)
     }
 
     /// The last fair share of a queue, in base units; `None`: none was worked out yet.
@@ -51,16 +54,22 @@ impl FairShares {
 }
 
 impl QueueTree {
-    /// Whether nothing that fair shares depend on has changed since they were last worked out.
-    pub(crate) fn shares_are_current(&self) -> bool {
-        self.fair.are_current()
+    /// A number that rises whenever something changes that fair shares depend on.
+    pub(crate) fn shares_version(&self) -> u64 {
+        self.fair.version
+    }
+
+    /// The version of the fair shares that were last worked out; `None`: none were.
+    pub(crate) fn divided_version(&self) -> Option<u64> {
+        self.fair.divided_version()
     }
 
     /// Works on the fair shares until `work` has reached `until`, in units of about ten
     /// nanoseconds; adds to `work` what was done. Returns whether a division is finished.
     ///
     /// The trap: a division is of the state at the call that began it. What changed since needs
-    /// another one, see [`QueueTree::shares_are_current`].
+    /// another one: then [`QueueTree::divided_version`] is lower than
+    /// [`QueueTree::shares_version`].
     pub(crate) fn divide(&mut self, work: &mut u64, until: u64) -> bool {
         if self.fair.under_way.is_none() && self.fair.are_current() {
             return true;

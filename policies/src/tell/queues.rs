@@ -58,7 +58,8 @@ impl Teller {
     ) -> bool {
         if !self.dividing {
             let silent = !binder.outbox.writes_statuses();
-            let changed = self.dirty_queues || !state.queues.shares_are_current();
+            let changed =
+                self.dirty_queues || self.told_shares != Some(state.queues.shares_version());
             if silent || !changed || now_ms < self.queues_due_ms {
                 return false;
             }
@@ -68,6 +69,7 @@ impl Teller {
         if self.dividing {
             return true;
         }
+        self.told_shares = state.queues.divided_version();
         let next_ms = now_ms.saturating_add(settings.queue_status_interval_ms);
         self.queues_due_ms = next_ms;
         binder.timers.set(next_ms, Timer::QueueStatus);

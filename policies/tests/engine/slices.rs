@@ -126,3 +126,24 @@ fn a_plan_is_found_where_each_victim_shares_nodes_with_many_others() {
         );
     }
 }
+
+/// What is tried for an explanation is undone, so the search goes on where it was.
+#[test]
+fn asking_does_not_hold_up_a_search_for_victims() {
+    let run = |ask: &mut dyn FnMut(&mut World)| {
+        let mut world = crowded(NODES);
+        let steps = steps_to_nomination(&mut world, |world, _| ask(world));
+        let nominated = ["p0", "p1"].map(|pod| world.stored(pod).nominated.clone());
+        (steps, nominated)
+    };
+    let mut asked = 0;
+    let mut ask = |world: &mut World| {
+        let gangs = world.engine.gang_reports();
+        if gangs.iter().any(|gang| gang.name == "default/g") {
+            world.explain("g");
+            asked += 1;
+        }
+    };
+    assert_eq!(run(&mut ask), run(&mut |_| {}));
+    assert!(asked > 1, "nobody has asked while the search was kept");
+}

@@ -8,6 +8,7 @@ use crate::facts::{
     CardFacts, CardNeed, NodeFacts, Placement, PodFacts, QueueFacts, QueueResource, TopologyFacts,
     TopologyLevel, Uid,
 };
+use crate::gangs::protected;
 use crate::gpu::PRODUCT_LABEL;
 use crate::ids::{GangId, PodId};
 use crate::resources::ResourceNames;
@@ -114,7 +115,9 @@ fn settled(rng: &mut Rng) -> Engine {
     engine
 }
 
-/// A hash of everything that a decision may read.
+/// A hash of everything that a decision may read. Left out are the log of changed nodes and the
+/// nodes that are stirred, which say only where to look again, and what is worked out when it is
+/// read.
 fn hash(engine: &mut Engine) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     let reports = (engine.pod_reports(), engine.gang_reports());
@@ -159,6 +162,22 @@ fn hash(engine: &mut Engine) -> u64 {
     for lane in [gpus, Lane::Cards, Lane::Plain, Lane::Beside] {
         state.lanes.refresh(lane, &state.nodes);
         format!("{:?}", state.lanes.get(lane)).hash(&mut hasher);
+    }
+    let leaving: Vec<_> = state.holds.leaving().collect();
+    let outgoing: Vec<_> = state.holds.outgoing().collect();
+    let mut holds: Vec<String> = Vec::new();
+    for hold in state.holds.iter() {
+        let on: Vec<_> = hold.places.iter().map(|(_, node)| *node).collect();
+        let on_them = on
+            .iter()
+            .map(|node| state.holds.on_node(*node).collect::<Vec<_>>());
+        holds.push(format!("{hold:?} {:?}", on_them.collect::<Vec<_>>()));
+    }
+    format!("{leaving:?} {outgoing:?} {holds:?}").hash(&mut hasher);
+    protected::follow(state);
+    for queue in state.queues.ids() {
+        let minima: Vec<_> = state.minima.of_queue(queue).collect();
+        format!("{minima:?}").hash(&mut hasher);
     }
     (&state.freed, &state.released, &state.touched).hash(&mut hasher);
     state.rules_version.hash(&mut hasher);

@@ -57,6 +57,15 @@ impl Known {
             search.is_disturbed = true;
         }
     }
+
+    /// Takes in that all changes in the log of changed nodes between two positions were undone.
+    pub(crate) fn note_undone(&mut self, from: u64, to: u64) {
+        if let Some(search) = &mut self.search
+            && search.cursor == from
+        {
+            search.cursor = to;
+        }
+    }
 }
 
 impl Kept {

@@ -103,10 +103,7 @@ impl Shelves {
         let claimant = what_if.claimant;
         let priority = what_if.state.gangs[claimant.gang].spec.priority;
         let key = (claimant.queue, priority, class, claimant.is_surplus, kind);
-        let is_current = |shelf: &Shelf| {
-            let age_ms = what_if.now_ms.saturating_sub(shelf.as_of_ms);
-            age_ms <= KEPT_MS && what_if.state.changes.since(shelf.cursor).is_some()
-        };
+        let is_current = |shelf: &Shelf| what_if.now_ms.saturating_sub(shelf.as_of_ms) <= KEPT_MS;
         if !self.0.get(&key).is_some_and(is_current) {
             if self.0.len() >= SHELVES_MAX {
                 self.clear();
@@ -167,10 +164,13 @@ impl Shelf {
     }
 
     /// Reads all nodes again that have changed, and those where kin of the units there stand: a
-    /// core whose surplus has left may leave alone.
+    /// core whose surplus has left may leave alone. Where the log does not reach back far enough,
+    /// all nodes are read: how far it reaches also depends on what explanations have tried.
     fn follow(&mut self, what_if: &mut WhatIf<'_>, kind: ClaimKind) {
-        let changed = what_if.state.changes.since(self.cursor);
-        let mut changed: BTreeSet<NodeId> = changed.into_iter().flatten().collect();
+        let mut changed: BTreeSet<NodeId> = match what_if.state.changes.since(self.cursor) {
+            Some(changed) => changed.collect(),
+            None => self.nodes.keys().copied().collect(),
+        };
         let all = &self.units.all;
         let there = changed.iter().filter_map(|node| self.nodes.get(node));
         let units = there.flat_map(|node| &node.units).map(|unit| &all[*unit]);
