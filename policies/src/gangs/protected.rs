@@ -1,9 +1,10 @@
 //! Which gangs no other queue can reclaim: those within the quota of their queue.
 //!
 //! Of the gangs of a queue, taken in the order non-preemptible, priority, oldest bind, each whose
-//! minimum still fits the quota beside those before it is *protected*. Surplus members come
-//! after all minima, so they never push out a gang. Where quotas promise more than there is, a
-//! quota is what the division of the cluster leaves of it.
+//! minimum still fits the quota beside those before it is *protected*. What these minima leave of
+//! the quota then protects surplus of the same gangs, the oldest members first; so surplus never
+//! pushes out a gang. Where quotas promise more than there is, a quota is what the
+//! division of the cluster leaves of it.
 //!
 //! A gang that is not preemptible is never evicted. Where such a gang does not fit the quota,
 //! because the quota was lowered, it uses up all that is left of the quota. Else more gangs would
@@ -24,20 +25,32 @@ use crate::gangs::needed;
 use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand};
 use crate::state::ClusterState;
-use crate::state::minima::Minimum;
+use crate::state::minima::{Minimum, Surplus};
 use crate::state::pod::{Pod, Stage};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use smallvec::SmallVec;
 
-/// A gang that holds something in a queue, and whether its minimum is protected from every other
-/// queue. A gang that is not preemptible is never evicted, so it is always protected.
+/// A gang that holds something in a queue, and what of it is protected from every other queue.
 #[derive(Debug)]
 pub(crate) struct Holding {
     pub(crate) minimum: Arc<Minimum>,
+    /// Whether the minimum is protected. A gang that is not preemptible is never evicted, so its
+    /// minimum always is.
     pub(crate) is_protected: bool,
+    /// By place in [`Minimum::surplus`], what is protected of the surplus; empty: nothing is. Only
+    /// gangs with a protected minimum have such surplus: no surplus stays where its gang may go.
+    pub(crate) protected_surplus: Vec<bool>,
+}
+
+impl Holding {
+    /// Whether the surplus at a place of [`Minimum::surplus`] is protected.
+    pub(crate) fn protects(&self, place: usize) -> bool {
+        self.protected_surplus.get(place) == Some(&true)
+    }
 }
 
 /// The gangs that hold something in a queue, those first that get quota first. All minima must be
@@ -45,15 +58,86 @@ pub(crate) struct Holding {
 ///
 /// The trap: the division of over-committed quotas is the one that was last worked out, see
 /// [`QueueTree::divide`](crate::queues::QueueTree::divide).
-pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<Item = Holding> {
-    let mut left: BTreeMap<GovernedId, Amount> = BTreeMap::new();
-    let mut fits_quota = move |holds: &Demand, stays: bool| {
+pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
+    let mut quota = Quota::of(state, queue);
+    let stays = |minimum: &Minimum| !state.gangs[minimum.gang].spec.preemptible;
+    let minima = state.minima.of_queue(queue);
+    let holdings = minima.map(|minimum| Holding {
+        is_protected: quota.protects(&minimum.holds, stays(minimum)),
+        protected_surplus: Vec::new(),
+        minimum: Arc::clone(minimum),
+    });
+    let mut holdings: Vec<Holding> = holdings.collect();
+    for holding in holdings.iter_mut().filter(|holding| holding.is_protected) {
+        let minimum = &holding.minimum;
+        holding.protected_surplus = protected_surplus(&mut quota, minimum, stays(minimum));
+    }
+    holdings
+}
+
+/// What is protected of the surplus of a gang: of members that leave with others none whose others
+/// are not protected.
+fn protected_surplus(quota: &mut Quota<'_>, minimum: &Minimum, stays: bool) -> Vec<bool> {
+    if minimum.surplus.is_empty() {
+        return Vec::new();
+    }
+    let mut protected = vec![false; minimum.surplus.len()];
+    let mut order: Vec<usize> = (0..minimum.surplus.len()).collect();
+    let pods = &quota.state.pods;
+    order.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|place| &minimum.surplus[*place]);
+        let oldest = |of: &Surplus| {
+            of.pods
+                .iter()
+                .map(|pod| &pods[*pod])
+                .min_by(|a, b| by_age(a, b))
+        };
+        let by_depth = one.leaves_with.len().cmp(&other.leaves_with.len());
+        by_depth.then_with(|| match (oldest(one), oldest(other)) {
+            (Some(one), Some(other)) => by_age(one, other),
+            (one, other) => one.is_some().cmp(&other.is_some()),
+        })
+    });
+    for place in order {
+        let Surplus { pods, leaves_with } = &minimum.surplus[place];
+        let mut holds = Demand::new();
+        for account in pods
+            .iter()
+            .filter_map(|pod| quota.state.pods[*pod].account())
+        {
+            if account.queue == quota.queue {
+                add_demand(&mut holds, &account.demand);
+            }
+        }
+        let mut others = leaves_with.iter();
+        protected[place] = others.all(|other| protected[*other]) && quota.protects(&holds, stays);
+    }
+    protected
+}
+
+/// What is left of the quota of a queue for gangs that are still to be looked at.
+struct Quota<'a> {
+    state: &'a ClusterState,
+    queue: QueueId,
+    left: BTreeMap<GovernedId, Amount>,
+}
+
+impl<'a> Quota<'a> {
+    fn of(state: &'a ClusterState, queue: QueueId) -> Self {
+        let left = BTreeMap::new();
+        Self { state, queue, left }
+    }
+
+    /// Whether what is left protects amounts, which then are no longer left. Amounts of which
+    /// `stays` is true are never reclaimed: where they do not fit, they use up all that is left.
+    fn protects(&mut self, holds: &Demand, stays: bool) -> bool {
+        let queues = &self.state.queues;
         let mut deciding = holds.clone();
-        state.queues.keep_deciding(queue, &mut deciding);
-        let guaranteed = |key: GovernedId| state.queues.guaranteed(queue, key);
+        queues.keep_deciding(self.queue, &mut deciding);
+        let guaranteed = |key: GovernedId| queues.guaranteed(self.queue, key);
         let mut fits = true;
         for (key, amount) in &deciding {
-            let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
+            let left = self.left.entry(*key).or_insert_with(|| guaranteed(*key));
             match left.checked_sub(*amount) {
                 Some(rest) => *left = rest,
                 None if stays => *left = 0,
@@ -62,20 +146,13 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
         }
         // What the quota of a model protects uses up the plain quota, too.
         for (key, amount) in holds.iter().filter(|_| fits) {
-            let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
+            let left = self.left.entry(*key).or_insert_with(|| guaranteed(*key));
             let mut decided = deciding.iter().filter(|(known, _)| known == key);
             let decided = decided.next().map_or(0, |(_, decided)| *decided);
             *left = left.saturating_sub(amount.saturating_sub(decided));
         }
         fits
-    };
-    state.minima.of_queue(queue).map(move |minimum| {
-        let stays = !state.gangs[minimum.gang].spec.preemptible;
-        Holding {
-            is_protected: fits_quota(&minimum.holds, stays),
-            minimum: Arc::clone(minimum),
-        }
-    })
+    }
 }
 
 /// The time from which on a min-runtime that cannot be read lets gangs be evicted: time alone

@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use gpu_batch_policies::explain::Takers;
+use gpu_batch_policies::facts::MatchOperator::In;
 use gpu_batch_policies::facts::UNREADABLE_MS;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{START_MS, World, gang, leaf, node, pod, queue, quota};
@@ -320,4 +321,50 @@ fn nobody_could_take_room_where_evictions_are_switched_off() {
     assert_eq!(taken.reclaim_from_ms, None);
     let off = "nobody: evictions are switched off: evictions.inFlight is 0 in the configuration";
     assert_eq!(taken.sentences, [off]);
+}
+
+/// What the minimum leaves of a quota protects the oldest of the surplus.
+#[test]
+fn of_an_elastic_gang_the_quota_protects_the_minimum_and_the_oldest_of_the_others() {
+    let mut world = World::new();
+    world.apply((
+        quota("team", 4),
+        quota("other", 8),
+        gang("e", 1).queue("team"),
+    ));
+    world.apply((node("n1 n2", 3), gang("p", 1).queue("other")));
+    for (number, on) in [
+        (0, "n1"),
+        (1, "n1"),
+        (2, "n1"),
+        (3, "n2"),
+        (4, "n2"),
+        (5, "n2"),
+    ] {
+        let member = pod(&format!("e-{number}"), 1).of("e").on(on);
+        let bound_ms = START_MS - 3_600_000 + number * 60_000;
+        world.apply(member.with(|pod| pod.bound_ms = Some(bound_ms)));
+    }
+    let wants = |on: &str| {
+        pod("p-0", 1)
+            .of("p")
+            .needs("kubernetes.io/hostname", In, &[on])
+    };
+    world.apply((
+        node("n1", 3).label("kubernetes.io/hostname", "n1"),
+        node("n2", 3).label("kubernetes.io/hostname", "n2"),
+        wants("n1"),
+    ));
+    world.run(60_000);
+    assert_eq!(world.evictions, 0, "{:?}", world.told);
+    let takers = world.explain("e").takers.expect("it runs");
+    let said = takers.sentences.join("; ");
+    assert!(
+        said.contains("other queues at most 2 of them, while"),
+        "{said}"
+    );
+    world.apply(wants("n2"));
+    world.run(60_000);
+    assert_eq!(world.evictions, 1, "{:?}", world.told);
+    assert_eq!(world.told_of("Pod e-5: Reclaimed").len(), 1);
 }

@@ -249,7 +249,7 @@ impl<'a> Oracle<'a> {
         gang.preemptible
             && gang.queue != claimant.queue
             && self.has_run(unit, self.case.queues[gang.queue].reclaim_min_s)
-            && !(unit.is_core && self.is_protected(unit.gang))
+            && !self.is_protected(unit.number)
     }
 
     fn may_move(&self, unit: &Unit) -> bool {

@@ -306,7 +306,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug_of_plans(
         "surplus is protected with its gang",
         "surplus-of-a-protected-gang",
-        "be_reclaimed: !own_queue && !is_protected,",
+        "let is_protected = self.holding.is_protected;",
     )
     .first_tried(386),
     bug_of_plans(

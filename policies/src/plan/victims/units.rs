@@ -10,7 +10,6 @@ use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::ClusterState;
 use crate::state::minima::Minimum;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
@@ -98,8 +97,10 @@ pub(super) struct Claimant {
 /// A gang that runs, and may give room.
 #[derive(Debug)]
 struct Giver {
-    minimum: Arc<Minimum>,
+    holding: Holding,
+    /// For what the minimum may be evicted.
     may: May,
+    /// For what surplus may be evicted that its queue's quota does not protect.
     surplus_may: May,
 }
 
@@ -120,12 +121,26 @@ impl Unit {
 }
 
 impl Giver {
+    fn minimum(&self) -> &Minimum {
+        &self.holding.minimum
+    }
+
+    /// For what the surplus at a place may be evicted.
+    fn surplus_may(&self, place: usize) -> May {
+        // tests plant bugs here: surplus-of-a-protected-gang
+        let is_protected = self.holding.protects(place);
+        May {
+            be_reclaimed: self.surplus_may.be_reclaimed && !is_protected,
+            ..self.surplus_may
+        }
+    }
+
     fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
         let leaves = move |may: May| may.leave_for_good(action);
-        let core = self.minimum.core.iter().filter(move |_| leaves(self.may));
-        let surplus = self.minimum.surplus.iter().flat_map(|one| &one.pods);
-        let surplus = surplus.filter(move |_| leaves(self.surplus_may));
-        core.chain(surplus).copied()
+        let core = self.minimum().core.iter().filter(move |_| leaves(self.may));
+        let surplus = self.minimum().surplus.iter().enumerate();
+        let surplus = surplus.filter(move |(place, _)| leaves(self.surplus_may(*place)));
+        core.chain(surplus.flat_map(|(_, one)| &one.pods)).copied()
     }
 }
 
@@ -214,7 +229,7 @@ impl Units {
         let givers = self
             .givers
             .iter()
-            .filter(|giver| giver.minimum.queue == queue);
+            .filter(|giver| giver.minimum().queue == queue);
         let pods = givers.flat_map(move |giver| giver.could_leave_for_good(action));
         let mut sum = Demand::default();
         for pod in pods {
@@ -232,12 +247,15 @@ impl Units {
             return 0;
         }
         self.givers.sort_unstable_by(|one, other| {
-            let name = |giver: &Giver| (&state.gangs[giver.minimum.gang].name, giver.minimum.gang);
+            let name = |giver: &Giver| {
+                let gang = giver.minimum().gang;
+                (&state.gangs[gang].name, gang)
+            };
             name(one).cmp(&name(other))
         });
         let priorities = self.givers.iter();
         self.priorities = priorities
-            .map(|giver| Reverse(state.gangs[giver.minimum.gang].spec.priority))
+            .map(|giver| Reverse(state.gangs[giver.minimum().gang].spec.priority))
             .collect();
         self.priorities.sort_unstable();
         self.priorities.dedup();
@@ -245,7 +263,7 @@ impl Units {
         let units = self
             .givers
             .iter()
-            .map(|giver| giver.minimum.surplus.len() + 1);
+            .map(|giver| giver.minimum().surplus.len() + 1);
         self.all.reserve_exact(units.sum());
         for giver in &self.givers {
             add(&mut self.all, state, giver, &self.priorities, now_ms);
@@ -269,7 +287,7 @@ impl Units {
     ) -> bool {
         self.givers.iter().any(|giver| {
             let mut own = Vec::new();
-            let priority = Reverse(state.gangs[giver.minimum.gang].spec.priority);
+            let priority = Reverse(state.gangs[giver.minimum().gang].spec.priority);
             add(&mut own, state, giver, &[priority], now_ms);
             choose(&mut own, action, &mut judge)
         })
@@ -311,12 +329,13 @@ fn add(
     now_ms: UnixMs,
 ) {
     let first = all.len();
-    let priority = Reverse(state.gangs[giver.minimum.gang].spec.priority);
+    let priority = Reverse(state.gangs[giver.minimum().gang].spec.priority);
     let place = priorities.binary_search(&priority).unwrap_or_default();
     let count = priorities.len();
     if giver.surplus_may != May::default() || giver.may != May::default() {
-        for one in &giver.minimum.surplus {
-            let mut unit = unit(state, giver, &one.pods, None, count, now_ms);
+        for (place, one) in giver.minimum().surplus.iter().enumerate() {
+            let what = What::Surplus(place);
+            let mut unit = unit(state, giver, &one.pods, what, count, now_ms);
             unit.leaders = one.leaves_with.iter().map(|place| first + place).collect();
             unit.depth = 1 + unit.leaders.len();
             for leader in &unit.leaders {
@@ -326,7 +345,7 @@ fn add(
             all.push(unit);
         }
     }
-    if giver.may == May::default() || giver.minimum.core.is_empty() {
+    if giver.may == May::default() || giver.minimum().core.is_empty() {
         return;
     }
     let surplus: Vec<usize> = (first..all.len()).collect();
@@ -334,14 +353,8 @@ fn add(
     for unit in &surplus {
         all[*unit].leaders.insert(0, core);
     }
-    let mut core = unit(
-        state,
-        giver,
-        &giver.minimum.core,
-        Some(place),
-        count,
-        now_ms,
-    );
+    let what = What::Core(place);
+    let mut core = unit(state, giver, &giver.minimum().core, what, count, now_ms);
     core.followers = surplus;
     all.push(core);
 }
@@ -354,10 +367,7 @@ fn giver(
     holding: Holding,
     now_ms: UnixMs,
 ) -> Option<(Giver, Option<UnixMs>)> {
-    let Holding {
-        minimum,
-        is_protected,
-    } = holding;
+    let (minimum, is_protected) = (&holding.minimum, holding.is_protected);
     let gang = &state.gangs[minimum.gang];
     let runs = progress[minimum.gang].start.complete_ms().is_some();
     // A gang of which a part is on its way, or counts elsewhere, is left alone.
@@ -373,12 +383,11 @@ fn giver(
     let others = !own_queue && state.queues.takes_part(queue);
     let surplus_may = May {
         be_preempted: lower,
-        // tests plant bugs here: surplus-of-a-protected-gang
         be_reclaimed: others,
         be_moved: !claimant.is_surplus,
         be_moved_for_more: false,
     };
-    let from = evictable_from(state, &minimum, now_ms);
+    let from = evictable_from(state, minimum, now_ms);
     let reclaimable = others && !is_protected && !claimant.is_surplus;
     let may = May {
         be_preempted: lower && from.preempt_ms <= now_ms,
@@ -398,18 +407,27 @@ fn giver(
         .filter(|at_ms| *at_ms < NEVER_MS)
         .min();
     let giver = Giver {
-        minimum,
+        holding,
         may,
         surplus_may,
     };
     Some((giver, next_ms))
 }
 
+/// What of a gang is a unit.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    /// Its minimum; with the place of its priority among those of all gangs that may give room.
+    Core(usize),
+    /// The surplus at a place of [`Minimum::surplus`].
+    Surplus(usize),
+}
+
 fn unit(
     state: &ClusterState,
     giver: &Giver,
     pods: &[PodId],
-    core: Option<usize>,
+    what: What,
     priorities: usize,
     now_ms: UnixMs,
 ) -> Unit {
@@ -438,12 +456,11 @@ fn unit(
         loss.pods += 1;
         loss.run_seconds += now_ms.saturating_sub(pod.bound_ms(now_ms)) / 1_000;
     }
-    let has_weight = !state.queues.is_weightless(giver.minimum.queue, &holds);
+    let has_weight = !state.queues.is_weightless(giver.minimum().queue, &holds);
     let comes_back = come_back(state, pods);
-    let mut may = if core.is_some() {
-        giver.may
-    } else {
-        giver.surplus_may
+    let (mut may, broken) = match what {
+        What::Core(priority) => (giver.may, Some((priority, has_weight))),
+        What::Surplus(place) => (giver.surplus_may(place), None),
     };
     may.be_moved &= comes_back;
     let guards = guards(state, pods);
@@ -453,14 +470,14 @@ fn unit(
         may = May::default();
     }
     Unit {
-        gang: giver.minimum.gang,
-        queue: giver.minimum.queue,
+        gang: giver.minimum().gang,
+        queue: giver.minimum().queue,
         followers: Vec::new(),
         leaders: Vec::new(),
         depth: 0,
         holds,
         frees,
-        cost: Cost::new(priorities, core.map(|place| (place, has_weight)), loss),
+        cost: Cost::new(priorities, broken, loss),
         can: may,
         may,
         goes: false,

@@ -249,6 +249,7 @@ fn rule_that_keeps(
     let Holding {
         minimum,
         is_protected,
+        ..
     } = holding;
     let (own, other) = (
         &state.gangs[asked.gang].spec,

@@ -10,6 +10,7 @@ use crate::gangs::protected::{Holding, NEVER_MS, come_back, evictable_from, foll
 use crate::ids::{ById, GangId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::minima::Surplus;
 use crate::tell::words::date_and_time;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -34,7 +35,9 @@ pub(super) fn takers(
     state.queues.divide_all();
     follow(state);
     let state = &*state;
-    let holding = holdings(state, queue).find(|holding| holding.minimum.gang == gang)?;
+    let holding = holdings(state, queue)
+        .into_iter()
+        .find(|holding| holding.minimum.gang == gang)?;
     let surplus = holding.minimum.surplus.iter();
     let surplus: usize = surplus.map(|one| one.pods.len()).sum();
     let surplus = u32::try_from(surplus).unwrap_or(u32::MAX);
@@ -119,12 +122,26 @@ fn sentences(
     }
     if takers.surplus > 0 {
         sentences.push(format!(
-            "of its {} beyond the minimum: these gangs at any time, and other queues while its \
+            "of its {} beyond the minimum: these gangs at any time, and other queues {}while its \
              queue holds more than its quota",
-            counted(takers.surplus, "pod")
+            counted(takers.surplus, "pod"),
+            unprotected(holding)
         ));
     }
     sentences
+}
+
+/// Which of the surplus other queues may take, if not all of it: "at most 2 of them, ".
+fn unprotected(holding: &Holding) -> String {
+    let surplus = holding.minimum.surplus.iter().enumerate();
+    let protected = surplus
+        .clone()
+        .filter(|(place, _)| holding.protects(*place));
+    let count = |pods: usize, (_, one): (usize, &Surplus)| pods + one.pods.len();
+    match (protected.fold(0, count), surplus.fold(0, count)) {
+        (0, _) => String::new(),
+        (protected, all) => format!("at most {} of them, ", all - protected),
+    }
 }
 
 /// What disruption budgets say against evicting these pods now; `None`: nothing.

@@ -1,6 +1,8 @@
 //! The rules on who may leave for whom, in the words of this test.
 
-use super::{ALL_GPUS, Entries, FIRST_MODEL, Kind, Oracle, Right, State, Unit, entries_of, give};
+use super::{
+    ALL_GPUS, Bounds, Entries, FIRST_MODEL, Kind, Oracle, Right, State, Unit, entries_of, give,
+};
 use crate::case::Gang;
 use std::cmp::Reverse;
 
@@ -100,55 +102,65 @@ impl Oracle<'_> {
         })
     }
 
-    /// Whether the minimum of a gang is within the quota of its queue: on GPUs of a model that is
-    /// divided within that one's, all others within the quota of GPUs. What is protected uses up
-    /// both; a gang that is not preemptible always is, and uses up what there is.
-    pub(super) fn is_protected(&self, of: usize) -> bool {
+    /// Whether a unit is within the quota of its queue: on GPUs of a model that is divided within
+    /// that one's, all others within the quota of GPUs. What is protected uses up both; of a gang
+    /// that is not preemptible everything is, and uses up what there is. First come the minima,
+    /// then the surplus of those that are protected, the oldest first.
+    pub(super) fn is_protected(&self, number: usize) -> bool {
         let running = &self.case.gangs[..self.case.gangs.len() - 1];
-        let mut order: Vec<(usize, &Gang)> = running
-            .iter()
-            .enumerate()
-            .filter(|(_, gang)| gang.queue == running[of].queue)
-            .collect();
-        order.sort_by_key(|(number, gang)| {
+        let queue = running[self.units[number].gang].queue;
+        let mut order: Vec<&Unit> = self.units.iter().collect();
+        order.retain(|unit| running[unit.gang].queue == queue);
+        order.sort_by_key(|unit| {
+            let gang: &Gang = &running[unit.gang];
             let oldest = gang.at.iter().map(|at| at.age_s).max();
             (
+                !unit.is_core,
                 gang.preemptible,
                 Reverse(gang.priority),
                 Reverse(oldest),
-                *number,
+                unit.gang,
+                unit.leaders.len(),
+                unit.pods.iter().min(),
             )
         });
-        let bounds = &self.bounds[running[of].queue];
+        let bounds = &self.bounds[queue];
         let mut left = bounds.map(|bounds| bounds.map(|(quota, _)| quota));
-        for (number, gang) in order {
-            let is_core = |unit: &&Unit| unit.is_core && unit.gang == number;
-            let core = self.units.iter().find(is_core);
-            let holds = core.map_or([0; 4], |core| self.holds(core));
-            let models = FIRST_MODEL..4;
-            let by_model = models.filter(|entry| bounds[*entry].is_some());
-            let by_model: u64 = by_model.map(|entry| holds[entry]).sum();
-            let mut fits = true;
-            for (entry, left) in left.iter_mut().enumerate() {
-                let Some(left) = left else { continue };
-                let decides = match entry {
-                    ALL_GPUS => holds[entry] - by_model,
-                    _ => holds[entry],
-                };
-                match left.checked_sub(decides) {
-                    Some(rest) => *left = rest,
-                    None if !gang.preemptible => *left = 0,
-                    None => fits = false,
-                }
-            }
-            if let Some(left) = left[ALL_GPUS].as_mut().filter(|_| fits) {
-                *left = left.saturating_sub(by_model);
-            }
-            if number == of {
-                return fits;
+        let mut protected: Vec<usize> = Vec::new();
+        for unit in order {
+            let mut leaders = unit.leaders.iter();
+            if leaders.all(|leader| protected.contains(leader))
+                && self.fits_quota(unit, bounds, &mut left)
+            {
+                protected.push(unit.number);
             }
         }
-        false
+        protected.contains(&number)
+    }
+
+    /// Whether what a unit holds fits what is left of a quota; takes it out of what is left.
+    fn fits_quota(&self, unit: &Unit, bounds: &Bounds, left: &mut Entries<Option<u64>>) -> bool {
+        let preemptible = self.case.gangs[unit.gang].preemptible;
+        let holds = self.holds(unit);
+        let by_model = (FIRST_MODEL..4).filter(|entry| bounds[*entry].is_some());
+        let by_model: u64 = by_model.map(|entry| holds[entry]).sum();
+        let mut fits = true;
+        for (entry, left) in left.iter_mut().enumerate() {
+            let Some(left) = left else { continue };
+            let decides = match entry {
+                ALL_GPUS => holds[entry] - by_model,
+                _ => holds[entry],
+            };
+            match left.checked_sub(decides) {
+                Some(rest) => *left = rest,
+                None if !preemptible => *left = 0,
+                None => fits = false,
+            }
+        }
+        if let Some(left) = left[ALL_GPUS].as_mut().filter(|_| fits) {
+            *left = left.saturating_sub(by_model);
+        }
+        fits
     }
 
     pub(super) fn rules_hold(
