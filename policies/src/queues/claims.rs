@@ -47,14 +47,9 @@ impl QueueTree {
         self.structure.node(queue).terms_of(key)?;
         match (kind, self.keys.plain(key)) {
             (ClaimKind::Quota, _) => Some(self.guaranteed(queue, key)),
-            // A pending pod that asks for much of one resource lowers the fair share of others;
-            // what is guaranteed holds all the same.
-            (ClaimKind::FairShare, None) => {
-                let share = self.fair.last_of(queue, key)?;
-                Some(share.max(self.guaranteed(queue, key)))
-            }
+            (ClaimKind::FairShare, None) => self.fair_bound(queue, key),
             (ClaimKind::FairShare, Some(plain)) => {
-                let share = self.fair.last_of(queue, plain)?;
+                let share = self.fair_bound(queue, plain)?;
                 let is_other =
                     |other: &GovernedId| *other != key && self.keys.plain(*other) == Some(plain);
                 let others = self.ledger.all_keys().filter(is_other);
@@ -63,6 +58,14 @@ impl QueueTree {
                 Some(left.max(self.guaranteed(queue, key)))
             }
         }
+    }
+
+    /// The fair share of a queue of a plain key, in base units, and at least what is guaranteed of
+    /// it: a pending pod that asks for much of one resource lowers the fair shares of others, and
+    /// the guarantee holds all the same. `None`: no fair shares were worked out yet.
+    fn fair_bound(&self, queue: QueueId, plain: GovernedId) -> Option<Amount> {
+        let share = self.fair.last_of(queue, plain)?;
+        Some(share.max(self.guaranteed(queue, plain)))
     }
 
     /// Down to what a queue gives of a key, in base units; `None`: it gives nothing. That is its
@@ -77,7 +80,7 @@ impl QueueTree {
         let elsewhere = self
             .allocated_of(queue, plain)
             .saturating_sub(self.allocated_of(queue, key));
-        let left = self.fair.of(queue, plain).saturating_sub(elsewhere);
+        let left = self.fair_bound(queue, plain)?.saturating_sub(elsewhere);
         Some(bound.min(left.max(self.guaranteed(queue, key))))
     }
 

@@ -152,7 +152,8 @@ impl<'a> Divided<'a> {
         };
         let shares = &self.shares[queue];
         let others = shares[2 + (1 - model)].1;
-        (quota, shares[0].1.saturating_sub(others).max(quota))
+        let all = shares[0].1.max(self.guaranteed(queue, 0));
+        (quota, all.saturating_sub(others).max(quota))
     }
 
     fn bounds(&self) -> Vec<Bounds> {
