@@ -48,23 +48,55 @@ struct Samples {
     slices: Vec<f64>,
 }
 
-pub(super) fn measure() -> Vec<Row> {
-    let mut rows = over_sizes(SIZES, |nodes| at_size(nodes, policy::settings(), ""));
-    let may_claim = Settings {
-        evictions: Settings::default().evictions,
-        ..policy::settings()
-    };
-    let claim = |nodes| at_size(nodes, may_claim.clone(), " that may claim");
-    rows.extend(over_sizes(SIZES, claim));
-    rows
+/// What gangs that wait may do, and what an event may cost then, in microseconds.
+struct Case {
+    settings: Settings,
+    /// How the gangs are named in rows.
+    which: &'static str,
+    /// Whether it is known for how long gangs run.
+    ends_are_known: bool,
+    median_us: f64,
+    p99_us: f64,
 }
 
-fn at_size(nodes: usize, settings: Settings, which: &str) -> Vec<Row> {
+pub(super) fn measure() -> Vec<Row> {
+    let plain = Case {
+        settings: policy::settings(),
+        which: "",
+        ends_are_known: false,
+        median_us: 50.0,
+        p99_us: 1_000.0,
+    };
+    let claiming = Case {
+        settings: Settings {
+            evictions: Settings::default().evictions,
+            ..policy::settings()
+        },
+        which: " that may claim",
+        ..plain
+    };
+    let promised = Case {
+        settings: Settings {
+            reservations: 8,
+            ..policy::settings()
+        },
+        which: ", 8 with reservations",
+        ends_are_known: true,
+        median_us: 60.0,
+        p99_us: 1_500.0,
+    };
+    let cases = [&plain, &claiming, &promised].into_iter();
+    let rows = cases.flat_map(|case| over_sizes(SIZES, |nodes| at_size(nodes, case)));
+    rows.collect()
+}
+
+fn at_size(nodes: usize, case: &Case) -> Vec<Row> {
     let size = Size::of(nodes);
     let Size { pods, gangs, .. } = size;
+    let which = case.which;
     let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending{which}");
-    let mut world = World::new(size);
-    let mut session = Session::begin(settings, 128, world.objects());
+    let mut world = World::new(size, case.ends_are_known);
+    let mut session = Session::begin(case.settings.clone(), 128, world.objects());
     let planned = session.plan(Session::listed());
     session.settle(planned.commands);
     let mut samples = measure_events(&mut session, &mut world);
@@ -85,12 +117,12 @@ fn at_size(nodes: usize, settings: Settings, which: &str) -> Vec<Row> {
         row(
             "one event, median",
             quantile(&mut samples.events, 0.5),
-            Some(50.0),
+            Some(case.median_us),
         ),
         row(
             "one event, p99",
             quantile(&mut samples.events, 0.99),
-            Some(1_000.0),
+            Some(case.p99_us),
         ),
         row(
             "one event, longest",

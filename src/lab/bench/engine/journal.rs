@@ -20,7 +20,7 @@ pub(super) fn measure() -> Vec<Row> {
     let Size { nodes, pods, gangs } = SIZE;
     let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
     let row = |name, value, unit| Row::new(name, scenario.clone(), value, unit);
-    let mut world = World::new(SIZE);
+    let mut world = World::new(SIZE, false);
     let mut recorded = Recorded::new();
     let commands = recorded.step(Event::lists(world.objects()));
     recorded.settle(commands, &mut world);

@@ -1,7 +1,8 @@
 //! A full cluster, and what happens in it.
 //!
 //! Of 28 pods on a node, 4 are members of running gangs (2 GPUs each, so the node is full), 10 are
-//! single CPU pods of ours, the others are foreign. The gangs that wait want 8 whole nodes each.
+//! single CPU pods of ours, the others are foreign. The gangs that wait want 8 whole nodes each. If
+//! ends are known, each gang is expected to run for so many hours, from 2 to 25.
 
 use super::Size;
 use crate::lab::bench::engine::facts::{group_name, node, pod, pod_group, running, shape};
@@ -24,6 +25,7 @@ const SINGLES_ON_NODE: usize = 10;
 
 pub(in crate::lab::bench::engine) struct World {
     size: Size,
+    ends_are_known: bool,
     nodes: Vec<NodeFacts>,
     running: Vec<PodFacts>,
     shapes: Vec<Arc<PodShape>>,
@@ -36,7 +38,7 @@ pub(in crate::lab::bench::engine) struct World {
 }
 
 impl World {
-    pub(in crate::lab::bench::engine) fn new(size: Size) -> Self {
+    pub(in crate::lab::bench::engine) fn new(size: Size, ends_are_known: bool) -> Self {
         let nodes: Vec<NodeFacts> = (0..size.nodes)
             .map(|number| node(number, 8, [number / 1000, number / 100, number / 10]))
             .collect();
@@ -47,6 +49,7 @@ impl World {
         ];
         let mut world = Self {
             size,
+            ends_are_known,
             nodes,
             running: Vec::new(),
             shapes,
@@ -86,13 +89,15 @@ impl World {
             .map(|number| Arc::new(shape(64_000 + 1_000 * number, 1024, 8)))
             .collect();
         let running_gangs = self.nodes.len() * MEMBERS_ON_NODE / RUNNING_MEMBERS;
-        let groups = (0..=self.size.gangs + running_gangs).map(|number| {
+        let expected_ms = |number: usize| (2 + number as u64 * 7 % 24) * 3_600_000;
+        let groups = (0..=self.size.gangs + running_gangs).map(move |number| {
             let waits = number < self.size.gangs;
             let minimum = if waits { PENDING_MEMBERS } else { 1 };
             let required = (waits && number.is_multiple_of(2)).then_some("block");
             let minimum = u32::try_from(minimum).unwrap_or(u32::MAX);
             let mut group = pod_group(number, minimum, required);
             group.queue = Some(policy::team(number));
+            group.expected_runtime_ms = self.ends_are_known.then(|| expected_ms(number));
             Object::PodGroup(group)
         });
         let members = (0..self.size.gangs * PENDING_MEMBERS).map(move |number| {
