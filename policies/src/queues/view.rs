@@ -83,4 +83,17 @@ impl QueueTree {
         };
         self.structure.path(queue).filter(has_limit).last()
     }
+
+    /// The queues on the paths of both queues: what starts in one counts in the bounds of the other
+    /// there.
+    pub(crate) fn common(&self, queue: QueueId, other: QueueId) -> impl Iterator<Item = QueueId> {
+        let path = self.structure.path(queue);
+        path.filter(move |id| self.structure.path(other).any(|above| above == *id))
+    }
+
+    /// Whether the queue itself has a limit.
+    pub(crate) fn has_limit(&self, queue: QueueId) -> bool {
+        let mut terms = self.structure.node(queue).terms.iter();
+        terms.any(|(_, terms)| terms.limit.is_some())
+    }
 }

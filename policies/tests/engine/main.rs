@@ -36,6 +36,7 @@ mod sums;
 mod takings;
 mod telling;
 mod topologies;
+mod unforeseen;
 
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::reason::Reason;

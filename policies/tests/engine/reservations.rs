@@ -170,6 +170,24 @@ fn a_gang_that_waits_for_a_limit_reserves_nothing() {
 }
 
 #[test]
+fn what_would_use_up_the_limit_of_a_promised_gang_does_not_start() {
+    let mut world = world(1);
+    world.apply((node("n1 n2", 8), queue("a").limit(8), queue("b")));
+    let runs = pod("b1", 4).on("n1").queue("b");
+    world.apply(runs.runtime(100 * S + AGE));
+    world.apply(pod("b2", 4).on("n2").queue("b"));
+    world.apply(pod("a-head", 8).queue("a").runtime(50 * S));
+    world.apply(pod("a-late", 4).queue("a").runtime(101 * S));
+    world.then(pod("a-soon", 4).queue("a").runtime(100 * S));
+    assert_eq!(world.places("a-head a-late a-soon"), "- - n1");
+    assert_eq!(world.reason("pod/a-late"), Some(Reason::Reserved));
+    world.pass(100 * S);
+    world.end("b1 a-soon");
+    world.settle();
+    assert_eq!(world.places("a-head a-late"), "n1 -");
+}
+
+#[test]
 fn gangs_that_never_fit_use_up_no_reservation() {
     let mut world = world(8);
     world.apply((node("n1", 8), pod("r", 4).on("n1").runtime(100 * S + AGE)));

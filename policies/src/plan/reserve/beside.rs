@@ -84,15 +84,12 @@ impl Planner {
         work: &mut u64,
     ) -> bool {
         let own = Start::now(state, asker);
+        let shares_bound = others.iter().any(|it| share_bound(state, &own, it));
         let placed = txn.placed_since(begin);
-        if self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
+        if !shares_bound && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
         }
-        let present = placed.iter().map(|(pod, _)| *pod).collect();
-        let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
-        let present = Some((own.end_ms(), present));
-        if let Some(places) = lay_out(state, basis, others, present, work) {
-            self.reservations.adopt(others, places, asker.now_ms);
+        if self.are_kept_beside(state, asker, (txn, begin), others, work) {
             return true;
         }
         txn.rollback(state, begin);
@@ -101,7 +98,34 @@ impl Planner {
         }
         let is_placed = in_one_slice(state, txn, asker, work).is_ok();
         txn.give_back_withheld(state, begin);
-        is_placed
+        // What is withheld keeps room on nodes, and nothing under the bounds of queues.
+        let is_kept = is_placed
+            && (!shares_bound || self.are_kept_beside(state, asker, (txn, begin), others, work));
+        if !is_kept {
+            txn.rollback(state, begin);
+        }
+        is_kept
+    }
+
+    /// Whether these promises can be kept beside the places that a gang was given since a
+    /// checkpoint. If so, the promised gangs may be on other nodes now.
+    fn are_kept_beside(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        (txn, begin): (&Txn, Checkpoint),
+        others: &[Start],
+        work: &mut u64,
+    ) -> bool {
+        let placed = txn.placed_since(begin).iter();
+        let present = placed.map(|(pod, _)| *pod).collect();
+        let end_ms = Start::now(state, asker).end_ms();
+        let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
+        let places = lay_out(state, basis, others, Some((end_ms, present)), work);
+        let are_kept = places.is_some();
+        let places = places.unwrap_or_default();
+        self.reservations.adopt(others, places, asker.now_ms);
+        are_kept
     }
 
     /// Whether a gang uses none of the nodes of reservations that begin before it ends.
@@ -195,4 +219,13 @@ impl Planner {
         let theirs = asked(state, other_queue, other);
         claims::goes_before(state, (queue, &own), (other_queue, theirs))
     }
+}
+
+/// Whether a gang that starts now counts under a bound that a promised start has to keep while the
+/// gang runs: on nodes of its own it may be in the way, too.
+fn share_bound(state: &ClusterState, own: &Start, other: &Start) -> bool {
+    let is_preemptible = |start: &Start| state.gangs[start.gang].spec.preemptible;
+    let has_quota = !is_preemptible(own) && !is_preemptible(other);
+    let mut common = state.queues.common(own.queue, other.queue);
+    other.at_ms < own.end_ms() && common.any(|queue| has_quota || state.queues.has_limit(queue))
 }

@@ -1,0 +1,357 @@
+//! Promised starts where nothing comes as expected: absurd runtimes, clocks that jump, nodes that
+//! change, and promised gangs that ask for something else. Each step is audited.
+
+use gpu_batch_policies::event::ObjectKey;
+use gpu_batch_policies::facts::GroupSource;
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{World, gang, node, pod, queue, topology};
+
+/// A second in milliseconds.
+const S: u64 = 1_000;
+const YEAR: u64 = 365 * 24 * 3_600 * S;
+/// Pods that are sketched on a node have run for so long when a world begins.
+const AGE: u64 = 30 * S;
+
+fn reserving(reservations: u32) -> Settings {
+    Settings {
+        reservations,
+        ..Settings::default()
+    }
+}
+
+/// Two nodes that are used until 100 s and 300 s from now, and a gang that is promised the first.
+fn promised() -> World {
+    let mut world = World::with(reserving(8));
+    world.apply(node("n1 n2", 8));
+    world.apply(pod("r1", 8).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 8).on("n2").runtime(300 * S + AGE));
+    world.apply((gang("a", 2), pod("a-0 a-1", 4).of("a")));
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(100 * S));
+    world
+}
+
+/// When a gang is promised to start, from now.
+fn due(world: &World, gang: &str) -> Option<u64> {
+    let name = format!("default/{gang}");
+    let mut promised = world.engine.promised_starts();
+    let at_ms = promised.find_map(|(known, at_ms)| (*known == *name).then_some(at_ms));
+    let told_ms = world.gang(gang).status.estimated_start_ms;
+    assert_eq!(
+        told_ms.map(|ms| ms / S),
+        at_ms.map(|ms| ms / S),
+        "in whole seconds"
+    );
+    at_ms.map(|at_ms| at_ms - world.now_ms)
+}
+
+/// Takes each deadline of the next seconds, and returns how many there were.
+fn pass_deadlines(world: &mut World, seconds: u64) -> u32 {
+    let (mut count, until_ms) = (0, world.now_ms + seconds * S);
+    while let Some(at_ms) = world
+        .engine
+        .next_deadline()
+        .filter(|at_ms| *at_ms < until_ms)
+    {
+        world.now_ms = at_ms.max(world.now_ms + 1);
+        world.settle();
+        count += 1;
+    }
+    world.now_ms = until_ms;
+    world.settle();
+    count
+}
+
+#[test]
+fn a_runtime_of_zero_is_overrun_at_once() {
+    let mut world = World::with(reserving(8));
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(0)));
+    world.apply(pod("a", 8).runtime(0));
+    world.then(pod("b", 8).runtime(0));
+    // The run is 30 s old, and is expected a minute after its beginning now.
+    assert_eq!(due(&world, "pod/a"), Some(30 * S));
+    assert_eq!(due(&world, "pod/b"), Some(30 * S + 1), "a takes no time");
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a b"), "n1 -");
+    let next = due(&world, "pod/b").unwrap();
+    assert!((1..=60 * S).contains(&next), "{next}");
+    pass_deadlines(&mut world, 1_000);
+    world.end("a");
+    world.settle();
+    assert_eq!(world.places("b"), "n1");
+}
+
+#[test]
+fn runtimes_of_a_thousand_years_are_waited_for_and_do_not_overflow() {
+    let mut world = World::with(reserving(8));
+    world.apply(node("n1 n2", 8));
+    world.apply(pod("r1", 8).on("n1").runtime(1_000 * YEAR + AGE));
+    world.apply(pod("r2", 8).on("n2").runtime(u64::MAX));
+    world.apply(pod("a", 8).runtime(1_000 * YEAR));
+    world.then(pod("b c", 8).runtime(u64::MAX));
+    assert_eq!(due(&world, "pod/a"), Some(1_000 * YEAR));
+    assert_eq!(due(&world, "pod/b"), Some(2_000 * YEAR));
+    world.end("r2");
+    world.settle();
+    assert_eq!(world.places("a b c"), "n2 - -");
+    assert_eq!(due(&world, "pod/b"), Some(1_000 * YEAR), "both end then");
+}
+
+#[test]
+fn a_runtime_that_changes_while_a_gang_runs_moves_what_was_promised() {
+    let mut world = World::with(reserving(8));
+    let says = |seconds: u64| {
+        let group = gang("r", 1).generation(i64::try_from(seconds).unwrap());
+        group.with(move |gang| gang.expected_runtime_ms = Some(seconds * S))
+    };
+    world.apply((node("n1", 8), says(100 + 30)));
+    world.apply(pod("r-0", 8).of("r").on("n1"));
+    world.then(pod("a", 8).runtime(10 * S));
+    assert_eq!(due(&world, "pod/a"), Some(100 * S));
+    world.then(says(500 + 30));
+    assert_eq!(due(&world, "pod/a"), Some(500 * S));
+    world.then(says(40 + 30));
+    assert_eq!(due(&world, "pod/a"), Some(40 * S));
+    // It has run for longer already.
+    world.then(says(10));
+    assert_eq!(due(&world, "pod/a"), Some((10 + 60 - 30) * S));
+    world.then(says(0).with(|gang| gang.expected_runtime_ms = None));
+    assert_eq!(
+        due(&world, "pod/a"),
+        None,
+        "nobody knows when there is room"
+    );
+    world.end("r-0");
+    world.settle();
+    assert_eq!(world.places("a"), "n1");
+}
+
+/// A gang runs a thousand times as long as it says.
+#[test]
+fn what_is_always_too_short_is_expected_ever_later() {
+    let mut world = World::with(reserving(8));
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(AGE + S)));
+    world.then(pod("a", 8).runtime(S));
+    let begin_ms = world.now_ms;
+    let mut promises = vec![world.now_ms + due(&world, "pod/a").unwrap()];
+    while world.now_ms < begin_ms + 1_000 * S {
+        world.later(S);
+        let due = due(&world, "pod/a").unwrap();
+        promises.extend((due > 0).then_some(world.now_ms + due));
+    }
+    promises.dedup();
+    let since: Vec<u64> = promises
+        .iter()
+        .map(|at_ms| (at_ms - begin_ms) / S)
+        .collect();
+    assert_eq!(
+        since,
+        [1, 61, 181, 421, 901, 1_861],
+        "1, 2, 4, 8, 16 minutes later"
+    );
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a"), "n1");
+    assert_eq!(world.evictions, 0);
+}
+
+#[test]
+fn a_clock_that_jumps_moves_promises_and_starts_nothing() {
+    let mut world = promised();
+    world.later(10 * YEAR);
+    assert_eq!(world.places("a-0 a-1"), "- -");
+    let next = due(&world, "a").unwrap();
+    assert!(next > 0 && next < YEAR, "{next}");
+    assert!(pass_deadlines(&mut world, 600) < 20);
+    // And back to the time at which the gangs began.
+    world.now_ms -= 10 * YEAR;
+    world.settle();
+    assert!(pass_deadlines(&mut world, 50) < 20);
+    world.end("r2");
+    world.settle();
+    assert_eq!(world.places("a-0 a-1"), "n2 n2");
+    assert_eq!(due(&world, "a"), None);
+}
+
+#[test]
+fn promises_end_when_reservations_are_switched_off_and_begin_when_they_are_switched_on() {
+    let mut world = promised();
+    world.apply((node("n3", 4), pod("b", 8).late().runtime(100 * S)));
+    world.then(pod("r3", 4).on("n3").runtime(50 * S + AGE));
+    world.then(pod("c", 4).late().runtime(1_000 * S));
+    world.configure(reserving(0));
+    world.settle();
+    assert_eq!((due(&world, "a"), due(&world, "pod/b")), (None, None));
+    world.end("r3");
+    world.settle();
+    assert_eq!(world.places("c"), "n3", "room for anybody");
+    world.configure(reserving(1));
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(100 * S));
+    assert_eq!(due(&world, "pod/b"), None);
+}
+
+#[test]
+fn fewer_reservations_leave_those_of_the_first_gangs() {
+    let mut world = promised();
+    world.then(pod("b", 8).late().runtime(100 * S));
+    assert_eq!(due(&world, "pod/b"), Some(300 * S));
+    world.configure(reserving(1));
+    world.settle();
+    assert_eq!(
+        (due(&world, "a"), due(&world, "pod/b")),
+        (Some(100 * S), None)
+    );
+}
+
+/// The promised node changes, and another one is promised: the first one is free for others.
+fn moves_to_the_other_node(change: impl Fn(&mut World)) {
+    let mut world = promised();
+    change(&mut world);
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(300 * S));
+    assert!(world.gang("a").status.message.len() > 10);
+    world.pass(300 * S);
+    world.end("r2");
+    world.settle();
+    assert_eq!(world.places("a-0 a-1"), "n2 n2");
+}
+
+#[test]
+fn a_promised_node_that_goes_is_made_good_elsewhere() {
+    moves_to_the_other_node(|world| {
+        world.lose_node("n1");
+        world.delete("r1");
+    });
+}
+
+#[test]
+fn a_promised_node_that_is_cordoned_is_made_good_elsewhere() {
+    moves_to_the_other_node(|world| world.apply(node("n1", 8).cordoned()));
+}
+
+#[test]
+fn a_promised_node_that_loses_gpus_is_made_good_elsewhere() {
+    moves_to_the_other_node(|world| {
+        world.apply(node("n1", 4));
+        world.end("r1");
+    });
+}
+
+#[test]
+fn a_node_that_comes_back_pulls_the_promise_forward() {
+    let mut world = promised();
+    world.then(node("n1", 8).cordoned());
+    assert_eq!(due(&world, "a"), Some(300 * S));
+    world.then(node("n1", 8));
+    assert_eq!(due(&world, "a"), Some(100 * S));
+}
+
+#[test]
+fn a_promised_node_that_leaves_its_rack_is_made_good_in_another() {
+    let mut world = World::with(reserving(8));
+    world.apply(topology("default", "rack"));
+    for (name, rack, ends) in [("n1", "r1", 100), ("n2", "r1", 50), ("n3", "r2", 300)] {
+        world.apply(node(name, 8).label("rack", rack));
+        let runs = pod(&format!("on-{name}"), 8).on(name);
+        world.apply(runs.runtime(ends * S + AGE));
+    }
+    world.apply((
+        node("n4", 8).label("rack", "r2"),
+        pod("late", 8).on("n4").runtime(400 * S),
+    ));
+    world.apply((gang("a", 2).required("rack"), pod("a-0 a-1", 8).of("a")));
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(100 * S));
+    world.then(node("n2", 8).label("rack", "r3"));
+    assert_eq!(due(&world, "a"), Some(400 * S - AGE));
+    world.end("on-n2");
+    world.then(pod("b", 8).late());
+    assert_eq!(
+        world.places("a-0 a-1 b"),
+        "- - n2",
+        "the room is nobody's any more"
+    );
+    world.then(node("n2", 8).label("rack", "r1"));
+    assert_eq!(due(&world, "a"), Some(400 * S - AGE), "b never ends");
+}
+
+#[test]
+fn a_promised_gang_that_shrinks_starts_where_it_fits() {
+    let mut world = promised();
+    world.then(node("n3", 4));
+    assert_eq!(due(&world, "a"), Some(100 * S));
+    world.then(gang("a", 1).generation(2));
+    assert_eq!(world.nodes_of("a-0 a-1"), ["n3"], "one of them is enough");
+    assert_eq!(due(&world, "a"), None);
+}
+
+#[test]
+fn a_promised_gang_that_grows_is_promised_a_later_start() {
+    let mut world = promised();
+    world.then((gang("a", 3).generation(2), pod("a-2", 4).of("a")));
+    assert_eq!(due(&world, "a"), Some(300 * S));
+    // More than there will ever be.
+    world.then((gang("a", 5).generation(3), pod("a-3 a-4", 4).of("a")));
+    assert_eq!(due(&world, "a"), None);
+    world.end("r1");
+    world.then(pod("b", 8).late());
+    assert_eq!(world.places("b"), "n1", "room for others");
+}
+
+#[test]
+fn a_promised_gang_that_waits_for_a_member_gives_up_its_promise() {
+    let mut world = promised();
+    world.then(gang("a", 3).generation(2));
+    assert_eq!(
+        (world.reason("a"), due(&world, "a")),
+        (Some(Reason::WaitingForMembers), None)
+    );
+}
+
+#[test]
+fn a_promised_gang_takes_its_promise_to_another_queue_and_loses_it_at_a_limit() {
+    let mut world = promised();
+    world.apply((
+        queue("free"),
+        queue("full").limit(4),
+        queue("missing").closed(),
+    ));
+    let of = |queue: &str, generation| gang("a", 2).queue(queue).generation(generation);
+    world.then(of("free", 2));
+    assert_eq!(due(&world, "a"), Some(100 * S));
+    world.then(of("full", 3));
+    assert_eq!(
+        (world.reason("a"), due(&world, "a")),
+        (Some(Reason::OverLimit), None)
+    );
+    world.then(of("missing", 4));
+    assert_eq!(
+        (world.reason("a"), due(&world, "a")),
+        (Some(Reason::QueueClosed), None)
+    );
+    world.end("r1");
+    world.then(pod("b", 8).late());
+    assert_eq!(world.places("b"), "n1");
+}
+
+#[test]
+fn a_promised_gang_that_is_deleted_leaves_its_room_to_the_next() {
+    let mut world = promised();
+    world.then(pod("b", 8).late().runtime(10 * S));
+    assert_eq!(due(&world, "pod/b"), Some(300 * S));
+    world.delete("a-0 a-1");
+    world.forget(ObjectKey::PodGroup(
+        GroupSource::GpuBatch,
+        "default".into(),
+        "a".into(),
+    ));
+    world.settle();
+    assert_eq!(due(&world, "pod/b"), Some(100 * S));
+    world.pass(100 * S);
+    world.end("r1");
+    world.settle();
+    assert_eq!(world.places("b"), "n1");
+}
