@@ -1,7 +1,7 @@
-//! Which gangs no other queue can reclaim: those within the quota of their queue.
+//! Which gangs no other queue can reclaim: the gangs within the quota of their queue.
 //!
 //! Of the gangs of a queue, taken in the order non-preemptible, priority, oldest bind, each whose
-//! minimum still fits the quota beside those before it is *protected*. Surplus members come
+//! minimum still fits the quota beside the minima before it is *protected*. Surplus members come
 //! after all minima, so they never push out a gang. Where quotas promise more than there is, a
 //! quota is what the division of the cluster leaves of it.
 //!
@@ -17,7 +17,7 @@
 //! same GPUs each is promised once.
 //!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
-//! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
+//! the resource that is short. A gang that is over in one resource can be reclaimed for that one.
 
 use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
 use crate::gangs::needed;
@@ -40,8 +40,8 @@ pub(crate) struct Holding {
     pub(crate) is_protected: bool,
 }
 
-/// The gangs that hold something in a queue, those first that get quota first. All minima must be
-/// current, see [`follow`].
+/// The gangs that hold something in a queue, in the order in which they get quota. All minima must
+/// be current, see [`follow`].
 ///
 /// The trap: the division of over-committed quotas is the one that was last worked out, see
 /// [`QueueTree::divide`](crate::queues::QueueTree::divide).
@@ -78,8 +78,8 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
     })
 }
 
-/// The time from which on a min-runtime that cannot be read lets gangs be evicted: time alone
-/// changes nothing.
+/// The time, in Unix ms, from which on a min-runtime that cannot be read lets gangs be evicted: it
+/// never comes.
 pub(crate) const NEVER_MS: UnixMs = UnixMs::MAX;
 
 /// From when on min-runtimes let the minimum of a gang be evicted, or [`NEVER_MS`].
@@ -188,7 +188,7 @@ fn minimum(
     }
 }
 
-/// The order of age: those that could be surplus and leave first are the last.
+/// The order of age, the oldest first: the newest could be surplus, which leaves first.
 fn by_age(one: &Pod, other: &Pod) -> core::cmp::Ordering {
     let by_age = bound_ms(one).cmp(&bound_ms(other));
     by_age.then_with(|| one.name.cmp(&other.name))

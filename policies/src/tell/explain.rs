@@ -9,8 +9,8 @@
 //! each shape lack is counted over all nodes (`room`); for a sub-group, inside the domain that it
 //! requires (`sub_groups`). The most members that have a place together are searched for
 //! (`together`), and the gangs whose ends would make enough room are found by trying, in a what-if
-//! (`ends`). What would help is said last (`advice`). Of a gang that runs it is said who could take
-//! its room (`takers`).
+//! (`ends`). What would help is said last (`advice`). Of a gang that runs it is said which queues
+//! and gangs could take its room (`takers`).
 
 mod advice;
 mod ends;
@@ -463,7 +463,8 @@ impl Explained<'_> {
             let told = self.shortages_of_shapes().into_iter();
             told.map(|(shortage, _)| shortage).collect()
         } else {
-            // Not all waiting members are needed: those without room may be among the others.
+            // Not all waiting members are needed: the members without room may not be among the
+            // needed ones.
             Vec::new()
         };
         shortages.retain(|shortage| shortage.fits_empty < shortage.need);

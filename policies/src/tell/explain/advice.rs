@@ -13,9 +13,9 @@ const HOLDERS_NAMED: usize = 5;
 /// How many of the shapes that need more room are named.
 const SHAPES_NAMED: usize = 3;
 
-/// The remedy where new nodes could be among those that the members must be on.
+/// The remedy where the members could be on new nodes.
 const MORE_NODES: &str = "more nodes that take its members";
-/// The remedy where no new node could be one of those that the members must be on.
+/// The remedy where the members could not be on new nodes.
 const OTHER_NODES: &str = "to be allowed on other nodes: new ones could not take its members";
 
 /// The remedy where nothing is missing any more.
@@ -152,7 +152,7 @@ fn of_room(
         });
         return;
     }
-    // Of several shapes, those that have room need no remedy.
+    // Of several shapes, a shape that has room needs no remedy.
     let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
     for (position, shortage) in shortages.iter().enumerate() {
         if short(shortage) {

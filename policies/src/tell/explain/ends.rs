@@ -119,7 +119,8 @@ pub(crate) fn has_room_for(
     bounds::within_bounds(state, gang, queue, &demand).is_ok()
 }
 
-/// The resources that the gang asks for, first those that most nodes have too little of.
+/// The resources that the gang asks for. The resources that nodes have too little of come first, in
+/// the order of how many nodes lack them.
 fn scarce(state: &ClusterState, tree: &Request, nodes: &[NodeId]) -> Vec<ResourceId> {
     let names = &state.resource_names;
     let classes = tree.classes();
@@ -188,7 +189,7 @@ impl Trial<'_> {
         enough
     }
 
-    /// The first holders whose ends are enough together, without those that need not end.
+    /// The first holders whose ends are enough together, without holders that need not end.
     fn together(&mut self, all: &[usize]) -> Vec<usize> {
         let (mut few, mut enough) = (0, all.len());
         while enough - few > 1 {

@@ -27,8 +27,9 @@ pub(crate) struct Missing {
     pub(crate) class: ClassId,
     pub(crate) scope: Scope,
     pub(crate) need: u64,
-    /// The sub-groups of the members, and those that require the scope, as in [`Shortage`].
+    /// The sub-groups of the members, as in [`Shortage`].
     pub(crate) sub_groups: Vec<String>,
+    /// The sub-groups that require the scope, as in [`Shortage`].
     pub(crate) required_by: Vec<String>,
     /// The scopes of the groups above, the innermost first: the members must be in one domain of
     /// each of these, too.
