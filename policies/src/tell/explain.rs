@@ -15,16 +15,16 @@
 mod advice;
 mod ends;
 mod eviction;
-mod held;
 mod line;
+mod occupants;
 mod room;
 mod sub_groups;
 mod takers;
 mod together;
 
 use crate::explain::{
-    Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, Holder, KeptRoom, NodeCounts,
-    NotFound, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
+    Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, KeptRoom, NodeCounts, NotFound,
+    Occupant, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
 use crate::facts::{GroupSource, PodGroupFacts, Uid};
 use crate::gangs::counts::{Counts, count};
@@ -51,7 +51,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use held::{Held, held};
+use occupants::{Occupancy, occupancies};
 use room::{Missing, level, shortage};
 
 /// How many shapes of members are explained, at most.
