@@ -266,7 +266,12 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     members.sort_by_key(|pod| &pod.name);
     let mut known: Vec<&Problem> = Vec::new();
     for pod in members {
-        for problem in pod.own.iter().flat_map(|own| &own.unknown_keys) {
+        let own = || pod.own.iter();
+        // A field of a member that waits is why it waits. On a member that has a place it is told
+        // here: an unreadable `last-checkpoint` counts as none.
+        let unread = own().filter(|_| pod.stage.node().is_some());
+        let unread = unread.flat_map(|own| &own.problems);
+        for problem in own().flat_map(|own| &own.unknown_keys).chain(unread) {
             if !known.contains(&problem) {
                 known.push(problem);
                 notes.push(format!("pod {}: {}", pod.name, in_words(problem)));
