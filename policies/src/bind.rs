@@ -50,38 +50,41 @@ impl Binder {
         self.leading
     }
 
-    /// This process leads from now on: asks about the bindings that were left uncertain, and reads
-    /// for whom the last leader was making room.
+    /// This process leads from now on: asks about the bindings that were left uncertain, and lets
+    /// the engine adopt the nominations of the last leader.
     pub(crate) fn begin_to_lead(&mut self) {
         self.leading = true;
         self.ask_about_uncertain();
         self.takings.adopts = true;
     }
 
-    /// Whether it is to be read for whom the last leader was making room; `false` from now on.
+    /// Whether this process has begun to lead since the last call. Then the nominations of members
+    /// that wait are to be adopted: they tell for which gangs the last leader was making room.
     pub(crate) fn take_adoption(&mut self) -> bool {
         core::mem::take(&mut self.takings.adopts)
     }
 
-    /// Whether a taking has got so far, since this was last asked, that it goes on whatever the
-    /// queues hold that give.
+    /// Whether, since the last call, a taking has had an eviction that may have been carried out.
+    /// From then on it goes on to its end even if the queues that give come within their bounds, so
+    /// other plans may take from these queues again.
     pub(crate) fn take_begun(&mut self) -> bool {
         core::mem::take(&mut self.takings.has_begun)
     }
 
-    /// The gangs whose taking has come to nothing since this was last asked, each with the cause.
+    /// The gangs whose taking has come to nothing since the last call, each with the cause.
     pub(crate) fn take_failed(&mut self) -> Vec<(GangId, Failure)> {
         core::mem::take(&mut self.takings.failed)
     }
 
-    /// Whether nothing that must not be lost is under way or left to be sent. Where this process
-    /// does not lead, bindings with an unknown outcome do not count: the next leader sees what
-    /// became of their pods.
+    /// Whether no action is under way or left to be sent, and no binding is unfinished. Where this
+    /// process does not lead, bindings with an unknown outcome do not count: the next leader sees
+    /// what became of their pods.
     pub(crate) fn is_drained(&self) -> bool {
         self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
     }
 
-    /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.
+    /// Whether no action is under way or left to be sent, and the outcome of every binding is
+    /// known.
     pub(crate) fn is_settled(&self) -> bool {
         self.outbox.is_quiet() && self.bindings.is_empty()
     }

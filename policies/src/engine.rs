@@ -14,8 +14,8 @@
 //! together.
 //!
 //! A step does a bounded amount of planning. What is left is continued at the next step, after new
-//! events had their turn, so no plan holds up a lease or a watch. The same events at the same times
-//! give the same commands, on every machine.
+//! events had their turn, so no plan holds up a lease or a watch. Equal events at equal times give
+//! equal commands, on every machine.
 
 mod apply;
 mod chosen;

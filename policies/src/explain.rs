@@ -328,7 +328,7 @@ pub struct Shortage {
     /// What all nodes say to these members.
     pub all: NodeCounts,
     /// The gangs that hold the missing resource in `domain`; the first to end comes first.
-    pub holders: Vec<Holder>,
+    pub occupants: Vec<Occupant>,
     /// Room on these nodes that is kept for others, for which pods leave, or were moved.
     pub kept: Vec<KeptRoom>,
 }
@@ -376,9 +376,9 @@ pub fn nodes_that(nodes: u32, because: &str) -> String {
     }
 }
 
-/// A gang that holds what other members lack.
+/// A gang that has what members of another gang lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct Occupant {
     /// The gang's name; `None`: pods of other schedulers.
     pub gang: Option<String>,
     /// How much of the missing resource the gang holds in the domain, in words: `8 nvidia.com/gpu`.
@@ -395,7 +395,8 @@ pub struct Holder {
 /// Room that no pod uses, and that is kept for another gang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptRoom {
-    /// Those who are to have the room, in words: `the gang default/a, for which others leave`.
+    /// For which gang or pods the room is kept, in words: `the gang default/a, for which others
+    /// leave`.
     pub beneficiary: String,
     /// How much of the missing resource is kept in the domain, in words: `8 nvidia.com/gpu`.
     pub amount: String,

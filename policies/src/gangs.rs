@@ -4,7 +4,7 @@
 //! its members have a place (`counts`, `places`), how far it has come and what follows for one that
 //! is below its minimum (`progress`, `lifecycle`), which members it wants next (`wanted`,
 //! `demand`), and what it waits for as long as no node has to be looked at (`judge`). Nothing is
-//! planned here, and nobody is told anything.
+//! planned here, and nothing is told.
 
 pub(crate) mod accounts;
 pub(crate) mod counts;

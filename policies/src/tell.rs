@@ -30,8 +30,8 @@ use review::Review;
 use told::Told;
 use words::Descriptions;
 
-/// What users were last told, and what is still to be told. Nobody else changes that: others say
-/// what has happened.
+/// What users were last told, and what is still to be told. Only the teller changes that: the
+/// engine tells it what has happened.
 #[derive(Debug)]
 pub(crate) struct Teller {
     /// The status and the events that users were last told of each gang.

@@ -23,11 +23,11 @@ pub(crate) struct Txn {
     withheld: Vec<(NodeId, Resources)>,
 }
 
-/// A change of what is held for whom.
+/// A change of the holds.
 #[derive(Debug)]
 enum HoldChange {
     Began(Holder),
-    /// With its victims, whose room counts as staying meanwhile.
+    /// With the pods that are leaving for it, whose room counts as staying meanwhile.
     GaveUp(Hold, Vec<PodId>),
 }
 

@@ -256,4 +256,6 @@ fn unanswered(why: &str) -> Outcome {
 }
 
 #[cfg(test)]
+pub(crate) mod fixtures;
+#[cfg(test)]
 mod tests;

@@ -19,6 +19,9 @@ mod control_plane;
 mod process;
 mod scheduler;
 
+#[cfg(test)]
+mod answers;
+
 pub use binaries::{Binaries, Program};
 pub use command_lines::{CONTROLLERS, Options};
 pub use control_plane::ControlPlane;

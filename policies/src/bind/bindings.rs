@@ -7,7 +7,7 @@
 //!   | Throttled: after a while  | Conflict, NotFound, Unknown
 //!   +---------------------------+-------> Asking --> Observing
 //!   |                                        ^           | Bound: the world decides
-//!   |   Observed unbound: the same bind      | Unknown   | Gone: the pod is forgotten
+//!   |   Observed unbound: once more          | Unknown   | Gone: the pod is forgotten
 //!   +----------------------------------------+-----------+
 //! ```
 //!
@@ -22,8 +22,8 @@
 //!
 //! A place that becomes too small before its bind was sent is given up, and with it all places of
 //! its gang if the gang has not begun. Binds that were not sent yet are also given up when another
-//! member of the gang turns out to be on another node than ours. The pause between repeated binds
-//! grows.
+//! member of the gang turns out to be on a node that was not chosen for it. The pause between
+//! repeated binds grows.
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
@@ -73,7 +73,7 @@ const AGAIN_MS: u64 = 500;
 /// How often the pause before a further bind is doubled, at most.
 const DOUBLINGS_MAX: u32 = 4;
 
-/// How many tries of a binding must have failed before users are told.
+/// How many tries of a binding must have failed, or been throttled, before users are told.
 const TOLD_FROM: u32 = 2;
 
 impl Binding {
@@ -345,7 +345,7 @@ impl Binder {
             return;
         };
         let gang = pod.own.as_ref().and_then(|own| own.gang);
-        // The accounts need nothing more; the pod counts as bound from now on.
+        // The accounts stay as they are: a pod that is being bound counts in them already.
         let id = state.pod_ids[&uid];
         state.move_pod(id, Stage::Bound(node));
         // The annotation that the binding has written; the watch tells of it only later.
@@ -392,8 +392,8 @@ impl Binder {
         self.take_back(state, uid);
     }
 
-    /// Gives up the place of a pod that is certainly not bound there. Another process, or this one
-    /// when it leads again, may go on with what its nomination tells.
+    /// Gives up the place of a pod that is certainly not bound there. Its nomination stays: the
+    /// next leader may go on with it.
     fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
@@ -403,8 +403,8 @@ impl Binder {
         }
     }
 
-    /// Takes back the gangs of which no member has a node yet and no request was sent: the next
-    /// leader places them. All other gangs are finished, so that none is left in part.
+    /// Takes back the places of gangs of which no member is bound and no bind was sent: the next
+    /// leader places these gangs. All other gangs are finished, so that no part of a gang is left.
     pub(crate) fn take_back_unbegun(&mut self, state: &mut ClusterState) {
         let unbegun = self
             .bindings
@@ -417,7 +417,7 @@ impl Binder {
     }
 
     /// Takes back a place whose bind was not sent yet; with it all places of its gang, if the gang
-    /// has not begun, so that it does not begin in part.
+    /// has not begun, so that no part of the gang begins alone.
     fn take_back_with_gang(&mut self, state: &mut ClusterState, uid: Uid) {
         if self.is_unbegun(state, uid) {
             let members = gang_members(state, uid).iter();
@@ -429,8 +429,8 @@ impl Binder {
         self.give_up_place(state, uid);
     }
 
-    /// Takes back the places whose binds were not sent yet, of gangs of which a member was bound
-    /// elsewhere: where the others may go follows from where that member is.
+    /// Takes back the places whose binds were not sent yet, of gangs of which a member was bound to
+    /// a node that was not chosen for it: where the other members may be follows from its node.
     pub(crate) fn take_back_overtaken(&mut self, state: &mut ClusterState) {
         while let Some(gang) = state.overtaken.pop_first() {
             let members = state.gangs.get(gang).map_or(&[][..], |gang| &gang.members);
@@ -493,7 +493,8 @@ impl Binder {
             .extend(uncertain.map(|(uid, _)| *uid));
     }
 
-    /// Lets a failure be told while its binding is still uncertain.
+    /// Lets the statuses of a pod and its gang tell why the pod's binding fails, while its outcome
+    /// is still uncertain.
     fn tell_failure(&mut self, state: &mut ClusterState, uid: Uid) {
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];

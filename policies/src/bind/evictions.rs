@@ -1,4 +1,5 @@
-//! Evictions: what was asked for, and what became of it.
+//! Evictions of stale and unwound gangs: which were asked for, and what became of each. Those that
+//! make room for another gang are in [`takings`](super::takings).
 
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
@@ -15,9 +16,35 @@ use crate::state::pod::Pod;
 use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
-/// The pause, in ms, before an eviction that was refused (by a disruption budget, say) is tried
-/// again.
+/// The pause, in ms, before an eviction of a stale or unwound gang is tried again that was refused,
+/// by a disruption budget, say.
 const EVICT_AGAIN_MS: u64 = 10_000;
+
+/// What the outcome of an eviction means.
+pub(super) enum Answer<'a> {
+    /// The pod leaves, though the watch may not say so yet, or it is gone.
+    Leaves,
+    /// The pod stays: the API server has refused its eviction, with this message.
+    Refused(&'a str),
+    /// The pod stays: the API server is to be asked again after so many ms.
+    PutOff(u64),
+    /// The pod may leave or stay: the API server is to be asked again after so many ms.
+    Unclear(u64),
+}
+
+impl<'a> Answer<'a> {
+    fn of(outcome: &'a Outcome, settings: &Settings) -> Self {
+        match outcome {
+            Outcome::Done | Outcome::NotFound => Self::Leaves,
+            Outcome::Refused { message } => Self::Refused(message),
+            Outcome::Throttled { retry_after_ms } => Self::PutOff(*retry_after_ms),
+            Outcome::Conflict { .. }
+            | Outcome::Unknown { .. }
+            | Outcome::Observed(_)
+            | Outcome::Lease(_) => Self::Unclear(settings.retry_after_ms),
+        }
+    }
+}
 
 impl Binder {
     /// Evicts every bound member of a gang, or of one of its sub-groups; 0 is the gang itself.
@@ -53,6 +80,7 @@ impl Binder {
         asked_for
     }
 
+    /// Sends an eviction that was asked for, unless its cause has passed.
     pub(crate) fn send_eviction(
         &mut self,
         state: &mut ClusterState,
@@ -78,7 +106,7 @@ impl Binder {
             .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
     }
 
-    /// An eviction has ended. After `Done` the pod leaves, though the watch may not say so yet.
+    /// An eviction has ended.
     pub(crate) fn eviction_ended(
         &mut self,
         state: &mut ClusterState,
@@ -87,20 +115,13 @@ impl Binder {
         outcome: &Outcome,
         now_ms: UnixMs,
     ) {
-        if self.taking_eviction_ended(state, settings, uid, outcome, now_ms) {
-            if matches!(outcome, Outcome::Done | Outcome::NotFound) {
-                leaves(state, uid);
-            }
-            return;
-        }
-        let wait_ms = match outcome {
-            Outcome::Done | Outcome::NotFound => return leaves(state, uid),
-            Outcome::Throttled { retry_after_ms } => *retry_after_ms,
-            Outcome::Refused { .. } => EVICT_AGAIN_MS,
-            Outcome::Conflict { .. }
-            | Outcome::Unknown { .. }
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => settings.retry_after_ms,
+        let answer = Answer::of(outcome, settings);
+        let is_of_taking = self.taking_eviction_ended(state, uid, &answer, now_ms);
+        let wait_ms = match answer {
+            Answer::Leaves => return leaves(state, uid),
+            _ if is_of_taking => return,
+            Answer::Refused(_) => EVICT_AGAIN_MS,
+            Answer::PutOff(wait_ms) | Answer::Unclear(wait_ms) => wait_ms,
         };
         self.evicting.remove(&uid);
         let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
@@ -111,6 +132,7 @@ impl Binder {
     }
 }
 
+/// Takes in that a pod has been asked to leave.
 fn leaves(state: &mut ClusterState, uid: Uid) {
     if let Some(id) = state.pod_ids.get(&uid) {
         let id = *id;

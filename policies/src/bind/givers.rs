@@ -1,10 +1,10 @@
-//! The queues that give, looked at once more before the first victim is asked to leave.
+//! The queues that give, looked at once more before the first pod is asked to leave.
 //!
 //! Between the plan and the first eviction lie the nominations, and the API server may take its
 //! time for them. A queue whose pods have ended meanwhile, or whose bound has risen, may hold no
 //! more than what is its own: then its gangs are protected now, and the plan ends (I9, R9). Other
-//! plans do not bring that about: until the first victim of this one is asked to leave, they leave
-//! its queues over their bounds, or they end it at once.
+//! plans do not bring that about: until a pod may have been evicted for a plan, each other plan
+//! leaves the queues that give over their bounds, or ends the plan at once.
 
 use crate::facts::Uid;
 use crate::ids::{GangId, PodId};
@@ -22,37 +22,45 @@ pub(crate) struct Givers {
     to: Box<str>,
     /// The queues, by name, that were over their bounds when the plan was made.
     above_bounds: BTreeSet<Box<str>>,
-    /// These queues, with the largest of the victims that are there.
+    /// The queues of `above_bounds` that a pod is still to leave, each with the largest amounts
+    /// that one of its victims holds.
     now: Vec<Giver>,
 }
 
-/// What queues give for all takings of which no victim may have left yet. It follows what changes:
-/// there can be thousands of takings, and every plan is held against all of them.
+/// What queues give for all takings for which no pod may have been evicted yet. It is kept and not
+/// worked out for each plan: there can be thousands of takings, and every plan is compared with all
+/// of them.
 #[derive(Debug, Default)]
 pub(crate) struct Giving {
-    /// Each giver, with the gangs of the takings for which it gives. Takings that take as much from
-    /// a queue share it.
+    /// Each giver, with the gangs of the takings for which it gives. Takings with equal givers
+    /// share one entry.
     takers: BTreeMap<Giver, BTreeSet<GangId>>,
-    /// For which gang each victim is to leave.
-    victims: BTreeMap<Uid, GangId>,
+    /// For which gang each pod that is reclaimed is to leave.
+    reclaimed: BTreeMap<Uid, GangId>,
 }
 
 impl Giving {
     /// Takes in a taking that has begun.
-    pub(crate) fn add(&mut self, to: GangId, givers: &Givers, victims: impl Iterator<Item = Uid>) {
-        self.victims.extend(victims.map(|victim| (victim, to)));
+    pub(crate) fn add(
+        &mut self,
+        to: GangId,
+        givers: &Givers,
+        reclaimed: impl Iterator<Item = Uid>,
+    ) {
+        self.reclaimed.extend(reclaimed.map(|pod| (pod, to)));
         self.count(to, givers);
     }
 
-    /// Takes in that a taking has ended, or goes on whatever the queues hold.
+    /// Takes in that a taking has ended, or that it goes on to its end whatever the queues that
+    /// give hold.
     pub(crate) fn remove(
         &mut self,
         to: GangId,
         givers: &Givers,
-        victims: impl Iterator<Item = Uid>,
+        reclaimed: impl Iterator<Item = Uid>,
     ) {
-        for victim in victims {
-            self.victims.remove(&victim);
+        for pod in reclaimed {
+            self.reclaimed.remove(&pod);
         }
         self.uncount(to, givers);
     }
@@ -78,12 +86,12 @@ impl Giving {
     }
 
     /// The gangs for which some of these pods are to leave.
-    pub(crate) fn takers_of(&self, victims: &[Uid]) -> BTreeSet<GangId> {
-        let takers = victims.iter().filter_map(|uid| self.victims.get(uid));
+    pub(crate) fn takers_of(&self, pods: &[Uid]) -> BTreeSet<GangId> {
+        let takers = pods.iter().filter_map(|uid| self.reclaimed.get(uid));
         takers.copied().collect()
     }
 
-    /// Every giver, each with the first of the gangs that count for which it gives.
+    /// Every giver, each with the first of the gangs for which it gives that `counts` picks.
     pub(crate) fn givers(
         &self,
         counts: impl Fn(GangId) -> bool,
@@ -94,7 +102,7 @@ impl Giving {
         })
     }
 
-    /// Whether this is what queues give for these takings.
+    /// Whether what is kept is what queues give for these takings.
     pub(crate) fn is_of<'a>(&self, takings: impl Iterator<Item = (GangId, &'a Givers)>) -> bool {
         let mut anew = Self::default();
         for (to, givers) in takings {
@@ -125,20 +133,20 @@ impl Givers {
         }
     }
 
-    /// A queue that does not give any more, although no victim of it has left.
+    /// The first queue that does not stand over its bound any more, so that it gives nothing.
     pub(crate) fn gives_no_more(&self, state: &ClusterState) -> Option<QueueId> {
         let mut givers = self.now.iter();
         let within = givers.find(|giver| !state.queues.is_over(giver));
         within.map(|giver| giver.queue)
     }
 
-    /// Looks anew at the queues that were over their bounds. `reclaimed`: the victims that are
-    /// there.
+    /// Looks anew at the queues that were over their bounds. `reclaimed`: the pods that are still
+    /// to be reclaimed.
     pub(crate) fn renew(&mut self, state: &ClusterState, reclaimed: impl Iterator<Item = PodId>) {
         self.now = self.anew(state, reclaimed);
     }
 
-    /// Whether the queues are kept as they are found when they are looked at anew.
+    /// Whether [`Givers::renew`] would change nothing.
     pub(crate) fn are_current(
         &self,
         state: &ClusterState,
@@ -157,7 +165,7 @@ impl Givers {
     }
 }
 
-/// The queues that give, each with the largest of its victims.
+/// The queues that give these pods, each with the largest amounts that one gang loses there.
 fn givers(
     state: &ClusterState,
     to: QueueId,

@@ -1,8 +1,10 @@
 //! Requests that wait to be sent, and requests under way.
 //!
-//! The order when the API server is slow: observations, evictions, binds, statuses, Kubernetes
-//! events. Evictions are few and end what must not last; binds can be many. The number of requests
-//! under way is bounded for each sort, so that statuses and events never delay a bind.
+//! The order when the API server is slow: observations, evictions of gangs that are stale or
+//! unwound, binds, the nominations and evictions of takings, statuses, Kubernetes events. Evictions
+//! of stale and unwound gangs are few and end what must not last; binds can be many. The numbers of
+//! actions, status writes and events under way are bounded each by itself, so that statuses and
+//! events never delay a bind. A request for the lease is sent at once.
 
 use crate::command::{Action, Announcement, Command, CommandId};
 use crate::facts::{Uid, UnixMs};
@@ -32,7 +34,7 @@ pub(crate) enum Flight {
     Bind(Uid),
     Observe(Uid),
     Evict(Uid),
-    /// The nominated node of a pod that waits is written.
+    /// The nominated node of a pod that waits is written, or taken back.
     Nominate(Uid),
     Status(StatusKey),
     Announcement,
@@ -206,12 +208,13 @@ impl Outbox {
         self.evictions.clear();
     }
 
-    /// Whether nothing that must not be lost is under way or waits.
+    /// Whether no action is under way or waits to be sent. Statuses and events may be lost, and
+    /// takings (see [`takings`](super::takings)) have their own queues.
     pub(crate) fn is_quiet(&self) -> bool {
         self.actions == 0 && !self.actions_wait()
     }
 
-    /// Whether nothing at all is under way or waits.
+    /// Whether no request of any sort is under way or waits to be sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
             && !self.actions_wait()

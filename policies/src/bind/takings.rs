@@ -1,23 +1,30 @@
 //! Eviction plans that are being carried out.
 //!
-//! A *taking* is an eviction plan from the moment at which it was made: its room is held, and its
-//! victims count as leaving. First every member of the gang is nominated, so that the next leader
-//! knows for whom the room is; then the victims are evicted, at a pace.
+//! A *taking* is an eviction plan from the moment at which it was made: its room is held, and the
+//! pods of its victims count as leaving. First every member of the gang is nominated, so that the
+//! next leader knows which gang the room is for; then the pods are evicted, at a pace.
 //!
 //! ```text
-//!             every member is nominated           nothing is left to send
-//! NOMINATING --------------------------> EVICTING ------------------------> WAITING
-//!     |                                     |                                  |
-//!     +-------------------------------------+----------------------------------+
-//!     |                                                                        |
-//!     +--> STARTED: the gang has found room, there or elsewhere                |
-//!     +--> ENDED: the gang has changed or gone, a victim must not be evicted   |
-//!          any more, or the room does not come <-------------------------------+
+//!             all members are nominated          all evictions are sent
+//! NOMINATING --------------------------> EVICTING ----------------------> WAITING
 //! ```
 //!
-//! Victims whose eviction was not sent by then stay. What was sent cannot be taken back.
+//! Whichever of these it has reached, a taking ends when
+//!
+//! - members of the gang get places, in the room that is held or elsewhere;
+//! - the gang asks for something else or for nothing any more, or the gang or its queue is gone;
+//! - the API server refuses a nomination or an eviction, or a pod may not be evicted any more;
+//! - the room does not come, or the gang is refused although the room is there;
+//! - a gang that comes before it takes the room, the pods, or what queues give for it;
+//! - bounds of queues keep the gang from starting, whatever leaves;
+//! - a queue gives nothing any more, and no pod may have been evicted yet;
+//! - this process does not lead any more.
+//!
+//! Pods whose evictions were not sent before the end stay. A request that was sent is not taken
+//! back.
 
 use crate::bind::Binder;
+use crate::bind::evictions::Answer;
 use crate::bind::givers::{Givers, Giving};
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
@@ -43,36 +50,41 @@ use core::ops::Bound;
 pub(crate) struct Taking {
     /// What the gang asks for, see [`crate::gangs::request::asks`].
     pub(crate) asks: u64,
-    /// What the gang's queue claims from others, if anything.
+    /// By which bound the gang's queue claims from other queues; `None`: it claims nothing from
+    /// them.
     pub(crate) claim: Option<ClaimKind>,
+    /// It is proved that no other set of victims costs less.
     pub(crate) is_optimal: bool,
-    /// The queues that give, until a victim may have been evicted: then the plan goes on to its
-    /// end, whatever they hold.
+    /// The queues that give, until a pod may have been evicted: from then on the taking goes on to
+    /// its end, whatever these queues hold.
     pub(crate) givers: Option<Givers>,
     /// Members whose nominations are to be sent, each with its node.
     pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,
     /// Members that are nominated, or may be.
     pub(crate) nominated: BTreeSet<Uid>,
-    /// Nominations under way.
+    /// Nominations under way, each with the name of the node.
     pub(crate) asked: BTreeMap<Uid, Box<str>>,
-    /// Victims whose evictions are to be sent.
-    pub(crate) victims: VecDeque<Victim>,
-    /// Evictions under way.
-    pub(crate) under_way: BTreeMap<Uid, Victim>,
-    /// A victim was asked to leave.
+    /// Evictions that are to be sent.
+    pub(crate) to_evict: VecDeque<Eviction>,
+    /// Evictions under way, by the pod.
+    pub(crate) under_way: BTreeMap<Uid, Eviction>,
+    /// A pod was asked to leave.
     pub(crate) has_evicted: bool,
     /// Nothing is sent before this time, because the API server has put off a request.
     pub(crate) paused_until_ms: UnixMs,
 }
 
-/// A pod that is to be evicted for a gang.
+/// The eviction of one pod for a gang.
 #[derive(Debug, Clone)]
-pub(crate) struct Victim {
+pub(crate) struct Eviction {
+    /// The pod that is to be evicted.
     pub(crate) uid: Uid,
     pub(crate) cause: EvictionCause,
-    /// What its owner is told.
+    /// The message of the event on the pod.
     pub(crate) message: Box<str>,
-    /// The object of its gang, if that is told, too, and what it is told of all its victims.
+    /// The object of the pod's gang, and the message of the event on it, which tells of all pods of
+    /// that gang that the taking evicts. `None`: the eviction of another pod tells it, or the gang
+    /// has no object.
     pub(crate) of_gang: Option<(ObjectReference, Box<str>)>,
 }
 
@@ -91,22 +103,23 @@ pub(crate) struct Takings {
     nominations: BTreeMap<Uid, GangId>,
     /// Members whose nomination is to be taken back.
     to_clear: VecDeque<Uid>,
-    /// Members whose nomination is being taken back. They are nominated again only afterwards: of
-    /// two requests the one that arrives last would count.
+    /// Members whose nomination is being taken back. Such a member is nominated again only
+    /// afterwards: of two requests the one that arrives last would count.
     clearing: BTreeSet<Uid>,
     pace: Pace,
-    /// This process has begun to lead: it is to read for whom the last leader was making room.
+    /// This process has begun to lead, and has not yet adopted the nominations of the last leader.
     pub(super) adopts: bool,
-    /// Since the engine last took this flag, a taking has got so far that it goes on whatever the
-    /// queues hold that give: other plans may take from these again.
+    /// Since the engine last took this flag, a taking has had an eviction that may have been
+    /// carried out. It goes on to its end, so other plans may take from the queues that give for it
+    /// again.
     pub(super) has_begun: bool,
     /// Gangs whose taking has come to nothing since the engine last took this list, each with the
     /// cause.
     pub(super) failed: Vec<(GangId, Failure)>,
 }
 
-/// Why a taking has come to nothing before all was sent. Users are told in a later phase, when a
-/// pod or queue may be gone, so these are kept by name.
+/// Why a taking has come to nothing before all its evictions were sent. Users are told in a later
+/// phase, when the pod or the queue may be gone, so both are kept by name.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The API server has refused the nomination of a member.
@@ -115,18 +128,18 @@ pub(crate) enum Failure {
     EvictionRefused(Box<str>),
     /// This queue was to give, and does not hold more than its own any more.
     GivesNoMore(Box<str>),
-    /// This victim is not preemptible any more.
+    /// The gang of this pod is not preemptible any more.
     NotPreemptible(Box<str>),
-    /// A disruption budget does not allow to evict this victim.
+    /// A disruption budget does not allow to evict this pod.
     KeptByBudget(Box<str>),
 }
 
 impl Taking {
     /// The pods that are reclaimed and of which it is not known that they have left.
     fn reclaimed(&self) -> impl Iterator<Item = Uid> {
-        let victims = self.victims.iter().chain(self.under_way.values());
-        let reclaimed = victims.filter(|victim| victim.cause == EvictionCause::Reclaim);
-        reclaimed.map(|victim| victim.uid)
+        let evictions = self.to_evict.iter().chain(self.under_way.values());
+        let reclaimed = evictions.filter(|eviction| eviction.cause == EvictionCause::Reclaim);
+        reclaimed.map(|eviction| eviction.uid)
     }
 
     /// The pods that are reclaimed and are there.
@@ -136,8 +149,8 @@ impl Taking {
     }
 }
 
-/// How fast evictions are sent: a bucket that fills evenly, and holds what a tenth of a second
-/// brings, at least one eviction.
+/// How fast evictions are sent: a bucket that fills evenly, and holds as many evictions as it gets
+/// in a tenth of a second, at least one.
 #[derive(Debug, Default)]
 struct Pace {
     /// In thousandths of an eviction.
@@ -146,10 +159,10 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes one eviction out of the bucket.
+    /// Takes one eviction out of the bucket, which gets `per_second` of them each second.
     ///
     /// # Errors
-    /// When there will be one.
+    /// The bucket is empty: the time from which on it has one again.
     fn take(&mut self, per_second: u32, now_ms: UnixMs) -> Result<(), UnixMs> {
         let per_ms = u64::from(per_second.max(1));
         let credit_max = (per_ms * 100).max(1_000);
@@ -181,8 +194,8 @@ impl Takings {
         !self.failed.is_empty()
     }
 
-    /// What queues give for takings of which no victim may have left yet, if they count: each giver
-    /// once, with the first of its gangs.
+    /// What queues give for the takings of gangs that `counts` picks, as long as no pod may have
+    /// been evicted for the taking: each giver once, with the first of these gangs.
     pub(crate) fn givers(
         &self,
         counts: impl Fn(GangId) -> bool,
@@ -190,8 +203,9 @@ impl Takings {
         self.giving.givers(counts)
     }
 
-    /// Takes in that victims count for something else now, or nowhere. `in_all`: the queues have
-    /// changed, so look at all takings.
+    /// Takes in that pods count for something else now, or nowhere, so that the queues from which
+    /// they are reclaimed may give nothing any more. `in_all`: the queues have changed, so all
+    /// takings are looked at.
     pub(crate) fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
         let rebooked = core::mem::take(&mut state.holds.rebooked);
         // tests plant bugs here: givers-follow
@@ -218,8 +232,8 @@ impl Takings {
         taking.givers = Some(givers);
     }
 
-    /// Every violation of what is kept of queues that give, as sentences. What the next step takes
-    /// in first is no violation.
+    /// Every violation of what is kept of queues that give, as sentences. A difference that the
+    /// next step takes in first is no violation.
     pub(crate) fn violations(&self, state: &ClusterState) -> Vec<String> {
         let mut found = Vec::new();
         let takings = self.by_gang.iter();
@@ -252,19 +266,20 @@ impl Takings {
 }
 
 impl Binder {
-    /// Begins to carry out an eviction plan. Its room is held, and its victims count as leaving.
+    /// Begins to carry out an eviction plan. The caller has begun the hold, and lets the pods count
+    /// as leaving.
     pub(crate) fn begin_taking(&mut self, gang: GangId, taking: Taking) {
         self.takings.nominating.insert(gang);
         self.takings.evicting.insert(gang);
         if let Some(givers) = &taking.givers {
-            let victims = taking.reclaimed();
-            self.takings.giving.add(gang, givers, victims);
+            let reclaimed = taking.reclaimed();
+            self.takings.giving.add(gang, givers, reclaimed);
         }
         self.takings.by_gang.insert(gang, taking);
     }
 
-    /// Ends a taking. Its room is given back, and victims that were not asked to leave stay.
-    /// `clears`: nominations are taken back. Returns whether there was one.
+    /// Ends the taking of a gang. Its room is given back, and pods that were not asked to leave
+    /// stay. `clears`: nominations are taken back. Returns whether the gang had a taking.
     pub(crate) fn end_taking(
         &mut self,
         state: &mut ClusterState,
@@ -275,15 +290,15 @@ impl Binder {
             return false;
         };
         if let Some(givers) = &taking.givers {
-            let victims = taking.reclaimed();
-            self.takings.giving.remove(gang, givers, victims);
+            let reclaimed = taking.reclaimed();
+            self.takings.giving.remove(gang, givers, reclaimed);
         }
         state.end_hold(Holder::Gang(gang));
-        for victim in &taking.victims {
-            let_stay(state, victim.uid);
+        for eviction in &taking.to_evict {
+            let_stay(state, eviction.uid);
         }
         if clears {
-            // What is still asked for is taken back when it has ended.
+            // A nomination that is under way is taken back when it has ended.
             let is_asked = |uid: &Uid| taking.asked.contains_key(uid);
             let nominated = taking.nominated.iter().filter(|uid| !is_asked(uid));
             self.takings.to_clear.extend(nominated);
@@ -291,8 +306,8 @@ impl Binder {
         true
     }
 
-    /// Ends every taking without a word, because this process does not lead any more: the next
-    /// leader reads the nominations.
+    /// Ends every taking and leaves the nominations, because this process does not lead any more:
+    /// the next leader adopts them.
     pub(crate) fn drop_takings(&mut self, state: &mut ClusterState) {
         for gang in self.takings.gangs().collect::<Vec<_>>() {
             self.end_taking(state, gang, false);
@@ -326,7 +341,7 @@ impl Binder {
             && self.send_evictions(state, settings, gang, now_ms).is_ok()
         {
             let taking = self.takings.by_gang.get(&gang);
-            if taking.is_none_or(|taking| taking.victims.is_empty()) {
+            if taking.is_none_or(|taking| taking.to_evict.is_empty()) {
                 self.takings.evicting.remove(&gang);
             }
             let after = (Bound::Excluded(gang), Bound::Unbounded);
@@ -379,8 +394,8 @@ impl Binder {
         self.outbox.send(Flight::Nominate(uid), deadline_ms, action);
     }
 
-    /// A nomination has ended. Without it no victim is asked to leave: the next leader would not
-    /// know for whom.
+    /// A nomination has ended. If it has failed, no pod is asked to leave: the next leader would
+    /// not know for which gang.
     pub(crate) fn nomination_ended(
         &mut self,
         settings: &Settings,
@@ -422,7 +437,8 @@ impl Binder {
     /// Sends evictions for a gang whose members are nominated.
     ///
     /// # Errors
-    /// The pace allows no more.
+    /// There is no room for another request, or the pace allows none, so that nothing is sent for
+    /// other gangs either.
     fn send_evictions(
         &mut self,
         state: &mut ClusterState,
@@ -436,7 +452,7 @@ impl Binder {
             && taking.to_nominate.is_empty()
             && taking.asked.is_empty()
             && taking.paused_until_ms <= now_ms
-            && let Some(victim) = taking.victims.front()
+            && let Some(next) = taking.to_evict.front()
         {
             let in_flight = self.takings.evictions.len();
             let limit = usize::try_from(settings.evictions.in_flight).unwrap_or(usize::MAX);
@@ -452,10 +468,10 @@ impl Binder {
                 self.takings.failed.push((gang, failure));
                 return Ok(());
             }
-            let pod = match evictable(state, victim.uid) {
+            let pod = match evictable(state, next.uid) {
                 Ok(Some(pod)) => pod,
                 Ok(None) => {
-                    taking.victims.pop_front();
+                    taking.to_evict.pop_front();
                     self.takings.renew_givers_of(state, gang);
                     continue;
                 }
@@ -469,24 +485,24 @@ impl Binder {
                 self.timers.set(at_ms, Timer::Pace);
                 return Err(());
             }
-            if let Some(victim) = taking.victims.pop_front() {
+            if let Some(eviction) = taking.to_evict.pop_front() {
                 let beneficiary = Beneficiary {
                     gang: (&*state.name_of(&state.gangs[gang])).into(),
                     claim: taking
                         .claim
-                        .filter(|_| victim.cause == EvictionCause::Reclaim),
+                        .filter(|_| eviction.cause == EvictionCause::Reclaim),
                     is_optimal: taking.is_optimal,
                 };
-                self.takings.evictions.insert(victim.uid, gang);
+                self.takings.evictions.insert(eviction.uid, gang);
                 let evict = Evict {
                     pod: state.pods[pod].reference(),
-                    cause: victim.cause,
+                    cause: eviction.cause,
                     beneficiary: Some(beneficiary),
                 };
-                let (uid, told) = (victim.uid, victim.clone());
-                taking.under_way.insert(uid, victim);
+                let (uid, told) = (eviction.uid, eviction.clone());
+                taking.under_way.insert(uid, eviction);
                 taking.has_evicted = true;
-                self.tell_victim(state, pod, told);
+                self.announce_eviction(state, pod, told);
                 self.outbox
                     .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
             }
@@ -494,15 +510,16 @@ impl Binder {
         Ok(())
     }
 
-    fn tell_victim(&mut self, state: &ClusterState, pod: PodId, victim: Victim) {
-        let reason = match victim.cause {
+    /// Publishes that a pod is asked to leave, on the pod and on its gang.
+    fn announce_eviction(&mut self, state: &ClusterState, pod: PodId, eviction: Eviction) {
+        let reason = match eviction.cause {
             EvictionCause::Reclaim => "Reclaimed",
             EvictionCause::Preempt => "Preempted",
             EvictionCause::Consolidate => "Moved",
             EvictionCause::Stale | EvictionCause::Unwind => return,
         };
-        let of_pod = (state.pods[pod].object(), victim.message);
-        for (regarding, message) in [Some(of_pod), victim.of_gang].into_iter().flatten() {
+        let of_pod = (state.pods[pod].object(), eviction.message);
+        for (regarding, message) in [Some(of_pod), eviction.of_gang].into_iter().flatten() {
             self.outbox.announce(Announcement {
                 regarding,
                 warning: true,
@@ -517,57 +534,52 @@ impl Binder {
     pub(super) fn taking_eviction_ended(
         &mut self,
         state: &mut ClusterState,
-        settings: &Settings,
         uid: Uid,
-        outcome: &Outcome,
+        answer: &Answer<'_>,
         now_ms: UnixMs,
     ) -> bool {
         let Some(gang) = self.takings.evictions.remove(&uid) else {
             return false;
         };
         let taking = self.takings.by_gang.get_mut(&gang);
-        let Some((taking, victim)) = taking.and_then(|taking| {
-            let victim = taking.under_way.remove(&uid)?;
-            Some((taking, victim))
+        let Some((taking, eviction)) = taking.and_then(|taking| {
+            let eviction = taking.under_way.remove(&uid)?;
+            Some((taking, eviction))
         }) else {
-            // The taking has ended meanwhile: the victim stays, unless the eviction has succeeded.
-            let succeeded = matches!(outcome, Outcome::Done | Outcome::NotFound);
-            if !succeeded {
+            // The taking has ended meanwhile: the pod stays, unless the eviction has succeeded.
+            if !matches!(answer, Answer::Leaves) {
                 let_stay(state, uid);
             }
             return true;
         };
-        if !matches!(outcome, Outcome::Throttled { .. })
+        if !matches!(answer, Answer::PutOff(_))
             && let Some(givers) = taking.givers.take()
         {
-            let victims = taking.reclaimed().chain([uid]);
-            self.takings.giving.remove(gang, &givers, victims);
+            let reclaimed = taking.reclaimed().chain([uid]);
+            self.takings.giving.remove(gang, &givers, reclaimed);
             self.takings.has_begun = true;
         }
-        let wait_ms = match outcome {
-            Outcome::Done | Outcome::NotFound => return true,
-            Outcome::Refused { message } => {
-                let failure = Failure::EvictionRefused(message.clone());
-                taking.victims.push_front(victim);
-                self.takings.evicting.insert(gang);
-                self.takings.failed.push((gang, failure));
-                return true;
-            }
-            Outcome::Throttled { retry_after_ms } => *retry_after_ms,
-            Outcome::Conflict { .. }
-            | Outcome::Unknown { .. }
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => settings.retry_after_ms,
-        };
-        taking.victims.push_front(victim);
+        if matches!(answer, Answer::Leaves) {
+            return true;
+        }
+        taking.to_evict.push_front(eviction);
         self.takings.evicting.insert(gang);
-        taking.paused_until_ms = now_ms.saturating_add(wait_ms);
-        self.timers.set(taking.paused_until_ms, Timer::Pace);
+        match answer {
+            Answer::Leaves => {}
+            Answer::Refused(message) => {
+                let failure = Failure::EvictionRefused((*message).into());
+                self.takings.failed.push((gang, failure));
+            }
+            Answer::PutOff(wait_ms) | Answer::Unclear(wait_ms) => {
+                taking.paused_until_ms = now_ms.saturating_add(*wait_ms);
+                self.timers.set(taking.paused_until_ms, Timer::Pace);
+            }
+        }
         true
     }
 }
 
-/// Lets a victim stay that is not being deleted: its room is not coming any more, and its gang may
+/// Lets a pod stay that is not being deleted: its room is not coming any more, and its gang may
 /// place new members again.
 fn let_stay(state: &mut ClusterState, uid: Uid) {
     let pod = state.pod_ids.get(&uid).copied();
@@ -577,11 +589,11 @@ fn let_stay(state: &mut ClusterState, uid: Uid) {
     }
 }
 
-/// The pod of a victim that may still be evicted, looked at right before that; `None`: it is
-/// leaving or gone already.
+/// The pod with this UID, looked at right before its eviction is sent; `None`: the pod is leaving
+/// or gone already.
 ///
 /// # Errors
-/// Why it must not be evicted any more.
+/// Why the pod must not be evicted any more.
 fn evictable(state: &ClusterState, uid: Uid) -> Result<Option<PodId>, Failure> {
     let Some(id) = state.pod_ids.get(&uid).copied() else {
         return Ok(None);

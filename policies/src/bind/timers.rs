@@ -8,8 +8,8 @@ use alloc::collections::BTreeSet;
 /// The matters that come due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// Look at a gang again. A gang that has gone meanwhile does no harm; another gang that has
-    /// taken its number is looked at once for nothing.
+    /// Look at a gang again. A timer of a gang that has gone does no harm: if another gang has its
+    /// number now, that gang is looked at once for nothing.
     Gang(GangId),
     /// Go on with the binding of a pod.
     Binding(Uid),

@@ -53,7 +53,8 @@ impl Engine {
         self.planner.note_objects(kind);
     }
 
-    /// Goes on with other settings, but for those that hold for the engine's whole life.
+    /// Goes on with other settings. Leadership, the order of leaves, queueing and the target
+    /// workload stay as they are for the engine's whole life.
     fn configure(&mut self, settings: Settings) {
         let settings = Settings {
             leadership: self.settings.leadership.clone(),
@@ -77,6 +78,7 @@ impl Engine {
         self.state.rules_changed();
     }
 
+    /// Takes in the outcome of a command.
     fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
         let flight = self.binder.outbox.ended(id);
         if matches!(

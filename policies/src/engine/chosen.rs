@@ -1,8 +1,8 @@
-//! What an eviction plan becomes when it is carried out: the room that is held, the victims and
-//! what their owners are told, and the queues that give. Nothing here changes anything.
+//! What an eviction plan becomes when it is carried out: the hold, the nominations, the evictions
+//! with what owners are told of them, and the queues that give. Nothing here changes anything.
 
 use crate::bind::givers::Givers;
-use crate::bind::takings::Victim;
+use crate::bind::takings::Eviction;
 use crate::command::EvictionCause;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, NodeId, PodId};
@@ -42,7 +42,7 @@ impl Chosen<'_> {
     }
 
     /// The holds for the places of gangs that only move, by the controllers that make their pods
-    /// anew. Victims of another right wait for their turn.
+    /// anew. Of a gang that is reclaimed or preempted no place is held: it waits for its turn.
     pub(super) fn holds_for_movers(self, state: &ClusterState) -> BTreeMap<Uid, Hold> {
         let mut by_owner: BTreeMap<Uid, Hold> = BTreeMap::new();
         for (pod, node) in &self.plan.moved {
@@ -76,7 +76,8 @@ impl Chosen<'_> {
         nominations.collect()
     }
 
-    /// The pods that the gang waits for, by name: victims, and others that leave its nodes.
+    /// The pods that the gang waits for, by name: pods that the plan evicts, and others that are
+    /// leaving its nodes.
     pub(super) fn awaited(self, state: &ClusterState) -> Vec<Uid> {
         let mut awaited: Vec<PodId> = self.plan.evict.clone();
         let nodes = self.nodes();
@@ -110,7 +111,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// The queues from which the plan reclaims, once its victims count as leaving.
+    /// The queues from which the plan reclaims, once its pods count as leaving.
     pub(super) fn givers(self, state: &ClusterState) -> Option<Givers> {
         let is_reclaimed = |pod: &PodId| self.cause(state, *pod) == EvictionCause::Reclaim;
         let reclaimed = self.plan.evict.iter().copied().filter(is_reclaimed);
@@ -118,42 +119,46 @@ impl Chosen<'_> {
         Some(Givers::of(state, self.queue, reclaimed, kind))
     }
 
-    /// The victims, those under a disruption budget first: if one of them is refused, fewer have
-    /// left for nothing.
-    pub(super) fn victims(self, state: &ClusterState, now_ms: UnixMs) -> VecDeque<Victim> {
+    /// The evictions, first of pods under disruption budgets: if one of these is refused, fewer
+    /// pods have left for nothing.
+    pub(super) fn evictions(self, state: &ClusterState, now_ms: UnixMs) -> VecDeque<Eviction> {
         let mut of_gangs: BTreeMap<GangId, Vec<PodId>> = BTreeMap::new();
         for id in &self.plan.evict {
             if let Some(of) = state.pods[*id].gang() {
                 of_gangs.entry(of).or_default().push(*id);
             }
         }
-        let mut claims: BTreeMap<_, String> = BTreeMap::new();
-        let mut victims: Vec<(bool, Victim)> = Vec::new();
+        let mut purposes: BTreeMap<_, String> = BTreeMap::new();
+        let mut evictions: Vec<(bool, Eviction)> = Vec::new();
         for id in &self.plan.evict {
             let pod = &state.pods[*id];
             let cause = self.cause(state, *id);
             let kind = self.plan.action.claims().unwrap_or(ClaimKind::Quota);
             let from = pod.account().map(|account| account.queue);
-            let claim = claims.entry((from, cause));
-            let claim =
-                claim.or_insert_with(|| taken::claim(state, from, self.gang, (cause, kind)));
-            // The first of a gang's victims tells it of all.
+            let purpose = purposes.entry((from, cause));
+            let purpose =
+                purpose.or_insert_with(|| taken::purpose(state, from, self.gang, (cause, kind)));
+            // The first eviction of a pod of a gang tells the gang of all its pods that are
+            // evicted.
             let of_gang = pod.gang().and_then(|of| {
                 let pods = of_gangs.remove(&of)?;
                 state.gangs[of].object.as_ref()?;
                 let object = state.object_of(&state.gangs[of])?;
-                Some((object, taken::why_all(state, &pods, claim, now_ms).into()))
+                Some((object, taken::why_all(state, &pods, purpose, now_ms).into()))
             });
-            let victim = Victim {
+            let eviction = Eviction {
                 uid: pod.uid,
                 cause,
-                message: taken::why(state, *id, claim, now_ms).into(),
+                message: taken::why(state, *id, purpose, now_ms).into(),
                 of_gang,
             };
-            victims.push((state.budgets_of(*id).next().is_none(), victim));
+            evictions.push((state.budgets_of(*id).next().is_none(), eviction));
         }
-        victims.sort_by_key(|(is_free, _)| *is_free);
-        victims.into_iter().map(|(_, victim)| victim).collect()
+        evictions.sort_by_key(|(is_free, _)| *is_free);
+        evictions
+            .into_iter()
+            .map(|(_, eviction)| eviction)
+            .collect()
     }
 }
 

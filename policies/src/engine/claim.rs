@@ -1,5 +1,5 @@
-//! Within phase 4: refused gangs take room from others. What becomes of their plans is in
-//! [`takings`](super::takings).
+//! Within phase 4: refused gangs take room from others. What becomes of the plans of these gangs is
+//! in [`takings`](super::takings).
 
 use crate::bind::takings::Taking;
 use crate::engine::Engine;
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Looks for a plan for a gang, and begins to carry it out. `searched` grows by the work of
-    /// looking; returns that of beginning.
+    /// looking. Returns the work of beginning. Both in units of about ten nanoseconds.
     fn consider(
         &mut self,
         queue: QueueId,
@@ -101,7 +101,7 @@ impl Engine {
         let later = self
             .planner
             .holders_after(state, settings, &self.progress, (queue, gang));
-        let unsent = later.iter().flat_map(|holder| self.unsent_victims(*holder));
+        let unsent = later.iter().flat_map(|holder| self.unsent(*holder));
         let unsent = unsent.collect();
         let ending: BTreeSet<Holder> = later.iter().copied().collect();
         let stays = |to| to != gang && !ending.contains(&Holder::Gang(to));
@@ -117,23 +117,23 @@ impl Engine {
         }
     }
 
-    /// The victims of a taking that were not asked to leave yet.
-    fn unsent_victims(&self, holder: Holder) -> impl Iterator<Item = PodId> {
+    /// The pods of a taking that were not asked to leave yet.
+    fn unsent(&self, holder: Holder) -> impl Iterator<Item = PodId> {
         let taking = match holder {
             Holder::Gang(gang) => self.binder.takings.get(gang),
             Holder::Owner(_) | Holder::Foreign(..) => None,
         };
-        let victims = taking.into_iter().flat_map(|taking| &taking.victims);
-        victims.filter_map(|victim| self.state.pod_ids.get(&victim.uid).copied())
+        let evictions = taking.into_iter().flat_map(|taking| &taking.to_evict);
+        evictions.filter_map(|eviction| self.state.pod_ids.get(&eviction.uid).copied())
     }
 
-    /// Begins to carry out a plan: its victims count as leaving, and its room is held. `later`: the
-    /// gangs with takings that come after this one.
+    /// Begins to carry out a plan: its pods count as leaving, and its room is held. `later`: the
+    /// gangs with takings that come after the plan's gang.
     fn begin_taking(&mut self, chosen: Chosen<'_>, later: &[Holder], now_ms: UnixMs) {
         let Chosen { plan, gang, .. } = chosen;
         self.displace_rivals(later, chosen, now_ms);
         let state = &mut self.state;
-        let victims = chosen.victims(state, now_ms);
+        let to_evict = chosen.evictions(state, now_ms);
         let awaited = chosen.awaited(state);
         let mut losers: BTreeSet<GangId> = BTreeSet::new();
         for pod in &plan.evict {
@@ -153,7 +153,7 @@ impl Engine {
             to_nominate: chosen.nominations(state),
             nominated: BTreeSet::new(),
             asked: BTreeMap::new(),
-            victims,
+            to_evict,
             under_way: BTreeMap::new(),
             has_evicted: false,
             paused_until_ms: 0,
@@ -173,7 +173,7 @@ impl Engine {
         self.displace_unfounded(later, gang, now_ms);
     }
 
-    /// Keeps the places of gangs that only move for the pods that their controllers make anew.
+    /// Holds the places of gangs that only move for the pods that their controllers make anew.
     fn hold_for_movers(&mut self, chosen: Chosen<'_>, now_ms: UnixMs) {
         for (owner, hold) in chosen.holds_for_movers(&self.state) {
             self.state.end_hold(hold.holder);
@@ -184,8 +184,8 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs that come later and whose room a plan has taken: they are planned
-    /// anew at once.
+    /// Ends the takings of gangs that come later and whose room a plan has taken: these gangs are
+    /// planned anew at once.
     fn displace_later(&mut self, later: &[Holder], chosen: Chosen<'_>, now_ms: UnixMs) {
         for node in chosen.nodes() {
             while !self.state.nodes[node].keeps_holds() {
@@ -199,17 +199,17 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs that come later and were to evict a victim of a plan, too: no pod
-    /// is evicted for two gangs.
+    /// Ends the takings of gangs that come later and were to evict a pod that a plan evicts, too:
+    /// no pod is evicted for two gangs.
     fn displace_rivals(&mut self, later: &[Holder], chosen: Chosen<'_>, now_ms: UnixMs) {
         let Chosen { plan, gang, .. } = chosen;
         if plan.evict.is_empty() {
             return;
         }
         for holder in later {
-            let mut unsent = self.unsent_victims(*holder);
+            let mut unsent = self.unsent(*holder);
             if let Holder::Gang(rival) = holder
-                && unsent.any(|victim| plan.evict.contains(&victim))
+                && unsent.any(|pod| plan.evict.contains(&pod))
             {
                 drop(unsent);
                 self.displace(*rival, gang, now_ms);
@@ -217,8 +217,8 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs that come later and for which, after a plan, a queue would give
-    /// what is its own.
+    /// Ends the takings of gangs that come later and for which a queue would give what is its own,
+    /// now that a plan takes from that queue.
     fn displace_unfounded(&mut self, later: &[Holder], first: GangId, now_ms: UnixMs) {
         for holder in later {
             if let Holder::Gang(gang) = holder
@@ -231,7 +231,8 @@ impl Engine {
         }
     }
 
-    /// Reads for whom the last leader was making room: the nominations of members that wait.
+    /// Adopts the nominations of members that wait: the last leader was making room for their
+    /// gangs.
     pub(super) fn adopt_nominations(&mut self) {
         for gang in self.state.gangs.ids() {
             let Some((queue, _)) = self.planner.waiting()[gang].place else {
@@ -244,7 +245,7 @@ impl Engine {
             }
             let plan = &Plan::of_nominations(places);
             let chosen = Chosen { plan, queue, gang };
-            // If a victim was not evicted yet, the gang is planned anew.
+            // If a pod was not evicted yet, the room is not coming, and the gang is planned anew.
             if self.is_coming(chosen) {
                 let others = self.others(queue, gang);
                 self.begin_taking(chosen, &others.later, self.now_ms);
@@ -267,9 +268,10 @@ impl Engine {
     }
 }
 
-/// How much work it is to begin a taking, for each victim and each place, in units of about ten
-/// nanoseconds.
+/// How much work it is to begin a taking, for each pod to evict and each place, in units of about
+/// ten nanoseconds.
 const TAKING_WORK: u64 = 500;
 
-/// How long the place of a pod that moves is kept for the pod that its controller makes anew.
+/// How long, in ms, the place of a pod that moves is held for the pod that its controller makes
+/// anew.
 const MOVERS_MS: u64 = 5 * 60_000;

@@ -1,7 +1,7 @@
 //! What has become of a gang: how far it has come, what it waits for, and what follows from that.
 //!
-//! Two phases follow gangs: settle follows those that an event or the time has touched, and plan
-//! those whose members it has given places or refused.
+//! Two phases follow gangs: settle follows the gangs that an event or the time has touched, and
+//! plan the gangs whose members it has given places or refused.
 
 use crate::bind::timers::Timer;
 use crate::engine::Engine;
@@ -31,7 +31,8 @@ impl Engine {
         if self.settings.reservations > 0 {
             if let Some(run) = self.planner.ended_run(id, counts, now_ms) {
                 self.state.note_runtime(id, run.runtime_ms);
-                // A replica that does not lead learns, too, and counts nothing twice.
+                // A replica that does not lead learns runtimes, too; the forecast counts once,
+                // where the leader is.
                 if leading {
                     self.forecasts.note_run(run);
                 }
@@ -92,6 +93,7 @@ impl Engine {
         self.replace_tally(id, now);
     }
 
+    /// Lets a gang count as this in its queue and the queues above it; `None`: it does not count.
     pub(crate) fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
         let before = core::mem::replace(&mut self.progress[id].tally, now);
         if before != now {
@@ -99,13 +101,14 @@ impl Engine {
         }
     }
 
-    /// Lets the statuses of the gang be looked at.
+    /// Lets the statuses of the gang and its pods be looked at in phase 6.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
         let (teller, scene, binder) = self.telling();
         teller.report(scene.view(), &mut binder.outbox, id, counts);
     }
 
-    /// Lets the statuses of the gang be looked at, with another sentence if it was refused.
+    /// Lets the statuses of the gang and its pods be looked at in phase 6. If the gang was refused,
+    /// its sentence is made again.
     pub(super) fn report_anew(&mut self, id: GangId, counts: &Counts) {
         let (teller, scene, binder) = self.telling();
         teller.report_anew(scene.view(), &mut binder.outbox, id, counts);

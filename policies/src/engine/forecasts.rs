@@ -5,7 +5,8 @@ use crate::plan::reserve::ends::EndedRun;
 use crate::report::Forecast;
 use alloc::collections::VecDeque;
 
-/// How many are kept for a shell that does not take them; the oldest are forgotten.
+/// How many forecasts are kept for a shell that does not take them; of more, the oldest are
+/// forgotten.
 const FORECASTS_MAX: usize = 1_024;
 
 /// The forecasts that no shell has taken yet, the oldest first.
@@ -21,8 +22,7 @@ impl Forecasts {
         });
     }
 
-    /// Takes in that a gang has ended well. Of a gang of which nothing was expected nothing is
-    /// noted.
+    /// Takes in that a gang has ended well. It is noted only if a runtime was expected of the gang.
     pub(super) fn note_run(&mut self, run: EndedRun) {
         if let Some(expectation) = run.expectation {
             self.note(Forecast::Runtime {

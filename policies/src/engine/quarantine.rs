@@ -28,7 +28,7 @@ use core::hash::{Hash, Hasher};
 /// How much of a panic's message users see, in bytes.
 const MESSAGE_MAX: usize = 256;
 
-/// A gang that has panicked so often is not tried again.
+/// A gang whose handling has panicked so often is not tried again.
 const PANICS_MAX: u32 = 2;
 
 /// All gangs that are left alone.
@@ -115,8 +115,8 @@ impl Engine {
         Some(Verdict::new(Reason::Unsupported, message))
     }
 
-    /// Makes the planning and the explanation of a gang panic, in this engine and in those that
-    /// take over.
+    /// Makes the planning and the explanation of a gang panic, in this engine and in the engines
+    /// that take over.
     #[cfg(feature = "planted-panic")]
     pub fn plant_panic(&mut self, gang: &str) {
         self.planted_panic = Some(gang.into());

@@ -1,4 +1,4 @@
-//! Queues come, change and go under the gangs that stand in them.
+//! What it means for gangs that queues come, change and go.
 
 use crate::engine::Engine;
 use crate::facts::UnixMs;
@@ -44,8 +44,8 @@ impl Engine {
         self.teller.forget_queue(queue);
     }
 
-    /// Counts what queues have used, at the times of a grid; when it is counted, statuses of queues
-    /// change.
+    /// Counts what queues have used, if the next time of the grid has come. Statuses of queues tell
+    /// it.
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);

@@ -1,4 +1,4 @@
-//! Within phases 3 and 4: what becomes of the plans that are being carried out.
+//! Within phases 3 and 4: what becomes of takings, the eviction plans that are being carried out.
 
 use crate::engine::Engine;
 use crate::facts::UnixMs;
@@ -13,10 +13,10 @@ use alloc::vec::Vec;
 
 impl Engine {
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
-    /// have come to nothing.
+    /// are ended.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
         for (gang, failure) in self.binder.take_failed() {
-            // Several requests of one taking may have failed.
+            // Several requests of one taking may have failed: the first one has ended it.
             if self.binder.takings.get(gang).is_some() {
                 self.tell_failure(gang, &taken::why_failed(&failure));
                 self.fail_taking(gang, now_ms);
@@ -55,8 +55,7 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs whose queues have got bounds that keep them from starting,
-    /// whichever victims leave.
+    /// Ends the takings of gangs that bounds of queues now keep from starting, whatever leaves.
     fn end_takings_beyond_bounds(&mut self, now_ms: UnixMs) {
         for gang in self.binder.takings.gangs().collect::<Vec<_>>() {
             let hold = self.state.holds.get(Holder::Gang(gang));
@@ -103,8 +102,8 @@ impl Engine {
         }
     }
 
-    /// Ends the taking of a gang for one that comes before it: it is planned anew at once. If
-    /// others were evicted for the gang, it is told for whom their room is now.
+    /// Ends the taking of a gang for `first`, which comes before it: the gang is planned anew at
+    /// once. If pods were evicted for the gang, an event on it names `first`, which gets that room.
     pub(super) fn displace(&mut self, gang: GangId, first: GangId, now_ms: UnixMs) {
         let taking = self.binder.takings.get(gang);
         if taking.is_some_and(|taking| taking.has_evicted) {
@@ -116,8 +115,8 @@ impl Engine {
     }
 
     /// Ends the taking of a gang that was refused although the room that is held for it is there:
-    /// something else keeps the gang from starting. While a victim is still to leave, that may be
-    /// the place of a gang that moves, which is to come out of the victim's room.
+    /// something else keeps the gang from starting. While a pod is still to leave for it, that may
+    /// be the hold for a gang that moves, whose place is to come out of the room of that pod.
     pub(super) fn give_up_taking(&mut self, gang: GangId, now_ms: UnixMs) {
         let holder = Holder::Gang(gang);
         let hold = self.state.holds.get(holder);
@@ -127,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Ends a taking that has come to nothing.
+    /// Ends the taking of a gang, which has come to nothing: the gang makes a pause.
     fn fail_taking(&mut self, gang: GangId, now_ms: UnixMs) {
         if self.binder.takings.get(gang).is_none() {
             return;
@@ -137,7 +136,7 @@ impl Engine {
         self.end_taking(gang, now_ms);
     }
 
-    /// Ends a taking, because the gang is to be planned anew or needs it no more.
+    /// Ends the taking of a gang, because the gang is to be planned anew or needs it no more.
     pub(super) fn end_taking(&mut self, gang: GangId, now_ms: UnixMs) {
         if !self.binder.end_taking(&mut self.state, gang, true) {
             return;

@@ -18,8 +18,8 @@ impl Engine {
     /// Why a gang waits, or the gang of a pod.
     ///
     /// What is tried is undone, so no decision changes. Depends on the state alone: equal states
-    /// give equal explanations. Looks at all nodes and gangs, so it is for people who ask, not for
-    /// every step.
+    /// give equal explanations. The trap: it looks at all nodes and gangs, so it is for questions
+    /// of users and not for every step.
     ///
     /// # Errors
     /// No gang or pod has that name, or the pod is another scheduler's. The error says which name
@@ -55,8 +55,8 @@ impl Engine {
         Ok(explanation)
     }
 
-    /// Lets pods be evicted for others so from now on. For shells that explain a state in which
-    /// nobody was to be evicted yet.
+    /// Goes on with other rules for evicting pods so that gangs can start. For shells that keep an
+    /// engine from evicting while they build up a state, and then explain it.
     pub fn set_evictions(&mut self, evictions: Evictions) {
         self.settings.evictions = evictions;
     }
@@ -87,7 +87,7 @@ impl Engine {
 
     /// Where every pod is, also pods of other schedulers, and what every node holds.
     ///
-    /// Looks at the whole state, as [`Engine::audit`] does.
+    /// The trap: it looks at the whole state, as [`Engine::audit`] does.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         reports::inventory(&self.state)
@@ -104,7 +104,7 @@ impl Engine {
         self.state.fragmentation()
     }
 
-    /// Whether room is held for anybody, so that others may wait although they would fit.
+    /// Whether there is a hold, so that gangs may wait although they would fit.
     #[must_use]
     pub fn holds_room(&self) -> bool {
         !self.state.holds.is_empty()

@@ -44,7 +44,8 @@ pub(crate) fn saturated(sum: u128) -> Amount {
     Amount::try_from(sum).unwrap_or(Amount::MAX)
 }
 
-/// Amounts by resource name, sorted by name, each name once, no zero.
+/// Amounts by resource name, each in the base unit of its resource (see [`Amount`]); sorted by
+/// name, each name once, no zero.
 pub type Amounts = Vec<(Box<str>, Amount)>;
 
 /// Labels or annotations, sorted by key, each key once.
@@ -59,7 +60,7 @@ pub fn label<'labels>(labels: &'labels Labels, key: &str) -> Option<&'labels str
     Some(&labels[position].1)
 }
 
-/// The amount of a resource; 0 where it is absent.
+/// The amount of a resource, in its base unit; 0 where it is absent.
 #[must_use]
 pub fn amount(amounts: &Amounts, resource: &str) -> Amount {
     match amounts.binary_search_by(|(name, _)| (**name).cmp(resource)) {

@@ -27,10 +27,11 @@ pub struct NodeFacts {
     /// or without. Fair shares divide what ready nodes have, and nodes that were ready a short time
     /// ago.
     pub readiness: Readiness,
-    /// `status.allocatable`, with `pods` among the resources.
+    /// `status.allocatable`, in base units (see [`Amount`](super::Amount)), with `pods` among the
+    /// resources.
     pub allocatable: Amounts,
-    /// `status.capacity`. Where a GPU resource has more capacity than allocatable, devices are sick
-    /// or not offered yet.
+    /// `status.capacity`, in base units. Where a GPU resource has more capacity than allocatable,
+    /// devices are sick or not offered yet.
     pub capacity: Amounts,
     /// The cards among which the scheduler chooses. Empty: the scheduler does not choose cards on
     /// this node, as with plain `nvidia.com/gpu`.

@@ -7,11 +7,12 @@ use alloc::{boxed::Box, vec::Vec};
 /// judges a class once instead of each pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PodShape {
-    /// What the pod takes, summed the way Kubernetes does (init containers, sidecars, pod-level
-    /// requests, overhead; for bound pods also in-place resize), with `pods: 1`.
+    /// What the pod takes, in base units (see [`Amount`](super::Amount)), summed the way Kubernetes
+    /// does (init containers, sidecars, pod-level requests, overhead; for bound pods also in-place
+    /// resize), with `pods: 1`.
     pub requests: Amounts,
-    /// The largest request of one container, for extended resources alone. Sharing strategies may
-    /// refuse more than one share in a container.
+    /// The largest request of one container, in pieces, for extended resources alone. Sharing
+    /// strategies may refuse more than one share in a container.
     pub largest_container: Amounts,
     /// The request for cards that the scheduler chooses; a pod with such a request fits only on
     /// nodes that name their cards.

@@ -124,7 +124,7 @@ impl QueueFault {
     }
 }
 
-/// Amounts by `resource` or `resource@product`, sorted, in base units.
+/// Amounts by `resource` or `resource@product`, sorted, in base units (see [`Amount`]).
 pub type GovernedAmounts = Vec<(Box<str>, Amount)>;
 
 /// The status of a queue.
@@ -138,11 +138,11 @@ pub struct QueueStatus {
     pub note: Option<Box<str>>,
     /// When the queue became Ready, or ceased to be.
     pub ready_since_ms: UnixMs,
-    /// The amounts that the queue's gangs hold.
+    /// The amounts that the queue's gangs hold, in base units.
     pub allocated: GovernedAmounts,
-    /// The amounts that the queue's gangs hold and ask for.
+    /// The amounts that the queue's gangs hold and ask for, in base units.
     pub requested: GovernedAmounts,
-    /// The queue's fair share.
+    /// The queue's fair share, in base units.
     pub fair_share: GovernedAmounts,
     /// The queue's dominant share, in millionths of what is divided.
     pub dominant_share_millionths: u64,

@@ -15,8 +15,8 @@ use smallvec::{SmallVec, smallvec};
 /// Enters the members in the account of their gang's queue, if it exists; bound members in that of
 /// the queue they were bound for.
 pub(crate) fn settle_accounts(state: &mut ClusterState, id: GangId, wait: &Wait, counts: &Counts) {
-    let held = |verdict: &Verdict| verdict.reason.asks_for_nothing();
-    let idle = matches!(wait, Wait::Barred(verdict) if held(verdict));
+    let asks_nothing = |verdict: &Verdict| verdict.reason.asks_for_nothing();
+    let idle = matches!(wait, Wait::Barred(verdict) if asks_nothing(verdict));
     let complete = if idle || counts.waiting == 0 {
         SmallVec::new()
     } else {

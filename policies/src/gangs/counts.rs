@@ -78,9 +78,9 @@ impl Counts {
 
     fn judge(&mut self, minimum: u32) {
         self.expected = minimum;
-        let held = self.bound + self.assumed + self.succeeded;
+        let with_place = self.bound + self.assumed + self.succeeded;
         // tests plant bugs here: members-still-needed
-        self.needed = minimum.saturating_sub(held);
+        self.needed = minimum.saturating_sub(with_place);
         self.short = self.needed > self.placeable;
         self.met = self.bound + self.succeeded >= minimum;
         self.ended = self.succeeded + self.failed >= minimum;

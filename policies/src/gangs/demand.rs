@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use smallvec::SmallVec;
 
+/// What these pods ask for in all, by governed key in rising order, in base units.
 pub(crate) fn demand_of_pods<'a>(
     state: &ClusterState,
     pods: impl Iterator<Item = &'a PodId>,

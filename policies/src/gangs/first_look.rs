@@ -78,7 +78,7 @@ pub(crate) fn first_look(
 }
 
 /// Since when pods wait that replace lost ones, if it is certain that they do: all pods of an
-/// Indexed Job are needed, and those of it that run were bound for the minimum of now.
+/// Indexed Job are needed, and the pods that run were bound for the minimum of now.
 fn replaced_since(state: &ClusterState, gang: &Gang) -> Option<UnixMs> {
     let GangKey::Owner(owner) = gang.key else {
         return None;
@@ -122,6 +122,7 @@ fn bound_times<'a>(
     bound.filter_map(|pod| pod.own.as_ref()?.bound_ms)
 }
 
+/// The members that are bound.
 fn members_on_nodes<'a>(
     state: &'a ClusterState,
     gang: &'a Gang,
@@ -157,20 +158,22 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
     lacks(state, id, &was_bound)[group] > 0
 }
 
-/// How many pods each group lacks beside those that `counts` picks, the gang itself first. A
-/// group needs the minimum that its members were bound for where that is lower than the minimum
+/// How many more pods each group lacks beside the pods that `counts` picks, the gang itself first.
+/// A group needs the minimum that its members were bound for where that is lower than the minimum
 /// that is asked for now: a minimum that was raised is for the next decision.
 pub(crate) fn lacks(state: &ClusterState, id: GangId, counts: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
     let gang = &state.gangs[id];
     let begun_with = minima_begun_with(state, gang);
-    let held = by_leaf(state, gang, counts);
+    let counted = by_leaf(state, gang, counts);
     match gang.tree() {
         None => {
             let minimum = begun_with.get(&0).copied();
-            Vec::from([minimum.unwrap_or(gang.spec.minimum).saturating_sub(held[0])])
+            Vec::from([minimum
+                .unwrap_or(gang.spec.minimum)
+                .saturating_sub(counted[0])])
         }
-        Some(tree) if begun_with.is_empty() => tree.needs(&held),
-        Some(tree) => tree.with_minima(&begun_with).needs(&held),
+        Some(tree) if begun_with.is_empty() => tree.needs(&counted),
+        Some(tree) => tree.with_minima(&begun_with).needs(&counted),
     }
 }
 
@@ -229,18 +232,19 @@ pub(crate) fn minima_for(state: &ClusterState, pod: PodId) -> Box<[u32]> {
 }
 
 /// Whether members are lacking that the gang had when its PodGroup told that it was complete.
+/// `whole`: the members that have started meet the minimum that they were bound for.
 ///
-/// Either fewer members (`held`) are bound or have succeeded than were told, and too few for the
+/// Either fewer members (`started`) are bound or have succeeded than were told, and too few for the
 /// minimum that was told or for the minima that they were bound for. Or as many are, but in other
 /// sub-groups: by its present spec the gang had its minimum, and does not have it any more.
-fn has_lost_since(gang: &Gang, held: u32, whole: bool) -> bool {
+fn has_lost_since(gang: &Gang, started: u32, whole: bool) -> bool {
     let (Some(shown), Some(object)) = (gang.shown(), &gang.object) else {
         return false;
     };
     let members = &shown.members;
-    let fewer = held < members.bound + members.succeeded;
+    let fewer = started < members.bound + members.succeeded;
     let had_minimum = shown.scheduled && shown.observed_generation == object.generation;
-    (fewer && held < members.expected) || (!whole && (fewer || had_minimum))
+    (fewer && started < members.expected) || (!whole && (fewer || had_minimum))
 }
 
 /// The groups that a member is in, from the gang itself down to its leaf.
@@ -251,6 +255,7 @@ fn path_of(gang: &Gang, pod: &Pod) -> Vec<usize> {
     path
 }
 
+/// The minimum that a group is asked to have now.
 fn minimum_of(gang: &Gang, group: usize) -> u32 {
     gang.tree()
         .map_or(gang.spec.minimum, |tree| tree.group(group).minimum)

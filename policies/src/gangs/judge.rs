@@ -71,7 +71,11 @@ fn judge_object(
     verdict.map(Wait::Barred)
 }
 
-/// Checks the gang's spec, whether its queue takes the gang, and its topology.
+/// Checks the gang's spec, whether its queue takes the gang, and its topology constraints. Makes
+/// the topology of a label that the gang requires.
+///
+/// # Errors
+/// What is wrong with the first of these.
 fn admitted(
     state: &mut ClusterState,
     progress: &ById<GangId, Progress>,
@@ -82,9 +86,12 @@ fn admitted(
         return Err(verdict);
     }
     admit(state, progress, id, counts)?;
+    near::make_label_topology(state, id);
     near::check_topologies(state, id)
 }
 
+/// The PodGroup that the members name and that does not exist; `None`: it exists, or they name
+/// none.
 fn missing_object(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let gang = &state.gangs[id];
     let GangKey::Group(source, namespace, name) = &gang.key else {
@@ -137,6 +144,8 @@ fn unplaceable(
     members.find_map(|pod| hindrance(state, *pod, now_ms))
 }
 
+/// Why a member that waits cannot be placed, and when that passes by itself; `None`: nothing keeps
+/// it from being placed.
 fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict, Option<UnixMs>)> {
     let pod = &state.pods[id];
     let own = pod
@@ -190,8 +199,11 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
     ))
 }
 
-/// Whether the queue takes the gang. Closed queues and namespaces stop new gangs and surplus,
-/// never replacements.
+/// The queue that takes the gang. A closed queue, or one that does not let in the gang's namespace,
+/// stops new gangs and surplus, never replacements.
+///
+/// # Errors
+/// Why the queue does not take the gang.
 pub(crate) fn admit(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
@@ -217,6 +229,7 @@ pub(crate) fn admit(
     })
 }
 
+/// How many members a gang without sub-groups lacks.
 fn too_few_members(counts: &Counts) -> Verdict {
     let Counts {
         created, expected, ..
@@ -237,10 +250,10 @@ fn too_few_members(counts: &Counts) -> Verdict {
     Verdict::new(Reason::WaitingForMembers, message)
 }
 
-/// Why members that wait are not placed while others are still to be evicted for another gang. The
-/// pod that replaces the first one would have to be placed beside those that are to leave, in their
-/// domain, and would hold the gang there when they have left: the gang could not be complete
-/// anywhere.
+/// Why members that wait are not placed while other members are still to be evicted for another
+/// gang. A new pod in the place of the first member that has left would have to be placed beside
+/// the members that are still to leave, in their domain, and would keep the gang in that domain
+/// when they have left, too: the gang could not be complete anywhere.
 fn makes_room(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let mut members = state.gangs[id].members.iter().map(|pod| &state.pods[*pod]);
     if !members.any(|pod| pod.leaving && !pod.deleting && pod.stage.node().is_some()) {
@@ -330,7 +343,7 @@ fn misplaced(state: &ClusterState, pod: &Pod, own: &Own) -> Option<String> {
     Some(format!("pod {name} names sub-group {sub_group:?}, {fault}"))
 }
 
-/// Which members do not exist yet.
+/// How many members do not exist yet, of a gang with sub-groups by sub-group.
 fn waiting_for_members(state: &ClusterState, id: GangId, counts: &Counts) -> Verdict {
     let gang = &state.gangs[id];
     let Some(tree) = gang.tree() else {

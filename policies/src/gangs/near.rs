@@ -11,23 +11,26 @@ use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Checks that the Topology and the levels that the gang names exist; makes the topology of a
-/// native group's label.
-fn check_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> {
-    let spec = &state.gangs[id].spec;
-    if let Some(label) = spec.required_label.clone() {
+/// Makes the topology of the label on which the nodes of a native group must agree, if the gang has
+/// such a label.
+pub(crate) fn make_label_topology(state: &mut ClusterState, id: GangId) {
+    if let Some(label) = state.gangs[id].spec.required_label.clone() {
         state.label_topology(&label);
-        return Ok(());
     }
+}
+
+/// Checks that the Topology and the levels that the gang itself names exist.
+fn check_own(state: &ClusterState, id: GangId) -> Result<(), String> {
+    let spec = &state.gangs[id].spec;
     let TopologyConstraint {
         name,
         required,
         preferred,
     } = &spec.topology;
-    if name.is_none() && required.is_none() && preferred.is_none() {
+    let names_none = name.is_none() && required.is_none() && preferred.is_none();
+    if spec.required_label.is_some() || names_none {
         return Ok(());
     }
     check_levels(state, &spec.topology)
@@ -90,6 +93,8 @@ fn near(state: &ClusterState, constraint: &TopologyConstraint) -> Option<Near> {
     })
 }
 
+/// The topology constraint of the group at a position in a gang's tree, resolved; `None`: the group
+/// has none, or its Topology does not exist.
 pub(crate) fn near_of(
     state: &ClusterState,
     id: GangId,
@@ -107,10 +112,10 @@ pub(crate) fn near_of(
 ///
 /// # Errors
 /// A Topology or level does not exist, or a level is wider than that of a group above.
-pub(crate) fn check_topologies(state: &mut ClusterState, id: GangId) -> Result<(), Verdict> {
+pub(crate) fn check_topologies(state: &ClusterState, id: GangId) -> Result<(), Verdict> {
     let missing = |message| Verdict::new(Reason::TopologyNotFound, message);
-    check_topology(state, id).map_err(missing)?;
-    let Some(tree) = state.gangs[id].tree().map(Arc::clone) else {
+    check_own(state, id).map_err(missing)?;
+    let Some(tree) = state.gangs[id].tree() else {
         return Ok(());
     };
     for (index, group) in tree.groups().skip(1) {
@@ -120,14 +125,15 @@ pub(crate) fn check_topologies(state: &mut ClusterState, id: GangId) -> Result<(
         let name = &group.name;
         check_levels(state, constraint)
             .map_err(|message| missing(format!("sub-group {name}: {message}")))?;
-        if let Some(message) = wider_than_above(state, id, &tree, index, constraint) {
+        if let Some(message) = wider_than_above(state, id, tree, index, constraint) {
             return Err(Verdict::new(Reason::InvalidSpec, message));
         }
     }
     Ok(())
 }
 
-/// A sub-group cannot be kept in a wider domain than the groups above it.
+/// Why the level that a sub-group requires is too wide: a group above it requires a narrower level
+/// of its Topology. `None`: it is not.
 fn wider_than_above(
     state: &ClusterState,
     id: GangId,

@@ -1,9 +1,9 @@
-//! Which members with a place a gang needs, and what of the others leaves together.
+//! The core and the surplus of a gang, among its members that have a place.
 //!
-//! A gang needs the members of its minimum: they leave together or not at all. The others are
-//! surplus. A surplus member leaves alone, with one exception: of a sub-group that the gang can go
-//! without, the minimum leaves as a whole, and takes the other members of that sub-group along. A
-//! part of a sub-group would be of no use.
+//! The core are the members of its minimum, which leave together or not at all. All other members
+//! are surplus. A surplus member leaves alone, with one exception: of a sub-group that the gang can
+//! go without, the minimum leaves as a whole, and takes the other members of that sub-group along.
+//! A part of a sub-group would be of no use.
 
 use crate::gangs::counts::by_leaf;
 use crate::ids::{GangId, PodId};
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 /// The members with a place that the gang cannot lose without going below its minimum. Of members
 /// that could stand for each other the newest are surplus: they leave first.
 ///
-/// `members`: those with a place, the oldest first.
+/// `members`: all members with a place, the oldest first.
 pub(crate) fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId; 2]> {
     let gang = &state.gangs[id];
     let mut members: SmallVec<[PodId; 2]> = members.iter().copied().collect();
@@ -27,29 +27,30 @@ pub(crate) fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> Small
     {
         return members;
     }
-    let held = held(state, gang);
+    let counted = counted(state, gang);
     let Some(tree) = gang.tree() else {
-        let surplus = held[0].saturating_sub(gang.spec.minimum) as usize;
+        let surplus = counted[0].saturating_sub(gang.spec.minimum) as usize;
         members.truncate(members.len().saturating_sub(surplus));
         return members;
     };
     members.reverse();
-    core_of(state, gang, tree, (0, held), &members)
+    core_of(state, gang, tree, (0, counted), &members)
 }
 
-/// How many members of each leaf count: also one that has succeeded, even if it was asked to leave
-/// just before.
-fn held(state: &ClusterState, gang: &Gang) -> Vec<u32> {
+/// How many members of each leaf count towards the minimum: also a member that has succeeded, even
+/// if it was asked to leave just before.
+fn counted(state: &ClusterState, gang: &Gang) -> Vec<u32> {
     let counts = |pod: &Pod| pod.stays() || pod.stage == Stage::Ended { succeeded: true };
     by_leaf(state, gang, &counts)
 }
 
-/// The members that a group cannot lose. `members`: those below the group, the newest first.
+/// The members that a group cannot lose, given how many members of each leaf count. `members`: all
+/// below the group, the newest first.
 fn core_of(
     state: &ClusterState,
     gang: &Gang,
     tree: &GroupTree,
-    (group, mut held): (usize, Vec<u32>),
+    (group, mut counted): (usize, Vec<u32>),
     members: &[PodId],
 ) -> SmallVec<[PodId; 2]> {
     let mut core = SmallVec::new();
@@ -57,18 +58,18 @@ fn core_of(
         let Some(leaf) = gang.leaf_of(&state.pods[*pod]) else {
             continue;
         };
-        held[leaf] = held[leaf].saturating_sub(1);
-        if tree.needs(&held)[group] > 0 {
-            held[leaf] += 1;
+        counted[leaf] = counted[leaf].saturating_sub(1);
+        if tree.needs(&counted)[group] > 0 {
+            counted[leaf] += 1;
             core.push(*pod);
         }
     }
     core
 }
 
-/// What leaves together of the members that a gang does not need, the newest first.
+/// The surplus of a gang, divided into what leaves together, the newest first.
 ///
-/// `members`: all with a place, the oldest first. `core`: those that the gang needs.
+/// `members`: all members with a place, the oldest first. `core`: see [`core`].
 pub(crate) fn surplus(
     state: &ClusterState,
     id: GangId,
@@ -88,7 +89,7 @@ pub(crate) fn surplus(
         state,
         gang,
         tree,
-        held: held(state, gang),
+        counted: counted(state, gang),
         needed: BTreeSet::new(),
         surplus: Vec::new(),
     };
@@ -110,15 +111,15 @@ struct Division<'a> {
     state: &'a ClusterState,
     gang: &'a Gang,
     tree: &'a GroupTree,
-    /// How many members each leaf holds.
-    held: Vec<u32>,
+    /// How many members of each leaf count towards the minimum.
+    counted: Vec<u32>,
     /// The groups of which members are needed by the group above.
     needed: BTreeSet<usize>,
     surplus: Vec<Surplus>,
 }
 
 impl Division<'_> {
-    /// Notes all groups in which these members are.
+    /// Notes that these members are needed, and so all groups in which they are.
     fn need(&mut self, pods: &[PodId]) {
         for pod in pods {
             let leaf = self.gang.leaf_of(&self.state.pods[*pod]);
@@ -127,17 +128,18 @@ impl Division<'_> {
         }
     }
 
-    /// The widest group below another one in which a member is and of which nothing is needed.
+    /// The widest group below the group `above` in which a member is and of which no member is
+    /// needed.
     fn optional(&self, pod: PodId, above: usize) -> Option<usize> {
         let leaf = self.gang.leaf_of(&self.state.pods[pod])?;
         let path = self.tree.path(leaf).take_while(|group| *group != above);
         path.filter(|group| !self.needed.contains(group)).last()
     }
 
-    /// Divides surplus of a group, the newest first, that leaves with what is at these places of
-    /// the surplus.
+    /// Divides surplus of the group `above`, the newest first. `leaves_with`: the positions in
+    /// `surplus` of what takes these pods along when it leaves.
     fn divide(&mut self, above: usize, pods: Vec<PodId>, leaves_with: &[usize]) {
-        let needs = self.tree.needs(&self.held);
+        let needs = self.tree.needs(&self.counted);
         let mut by_group: BTreeMap<usize, Vec<PodId>> = BTreeMap::new();
         for pod in pods {
             match self.optional(pod, above).filter(|group| needs[*group] == 0) {
@@ -146,7 +148,7 @@ impl Division<'_> {
             }
         }
         for (group, pods) in by_group {
-            let within = (group, self.held.clone());
+            let within = (group, self.counted.clone());
             let core = core_of(self.state, self.gang, self.tree, within, &pods);
             self.need(&core);
             let mut leaves_with = leaves_with.to_vec();

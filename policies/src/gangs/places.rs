@@ -1,4 +1,4 @@
-//! The nodes, and the domains, of those members of a gang that have a place.
+//! The nodes, and the domains, of the members of a gang that have a place.
 
 use crate::gangs::near;
 use crate::ids::{DomainId, GangId, NodeId, PodId};
@@ -16,13 +16,13 @@ pub(crate) fn occupied(state: &ClusterState, id: GangId) -> Vec<NodeId> {
 
 /// The nodes of the members that run or are being bound, and that `member` picks, by member name.
 fn occupied_by(state: &ClusterState, id: GangId, member: &dyn Fn(&Pod) -> bool) -> Vec<NodeId> {
-    let held = |pod: &&PodId| {
+    let is_meant = |pod: &&PodId| {
         let pod = &state.pods[**pod];
-        let held = matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting;
-        held && member(pod)
+        let has_node = matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting;
+        has_node && member(pod)
     };
     let members = state.gangs[id].members.iter();
-    let mut members: Vec<&PodId> = members.filter(held).collect();
+    let mut members: Vec<&PodId> = members.filter(is_meant).collect();
     members.sort_by(|a, b| state.pods[**a].name.cmp(&state.pods[**b].name));
     // Members that another scheduler has bound count only if we have placed none.
     let stranger = |pod: &&PodId| {
@@ -37,7 +37,7 @@ fn occupied_by(state: &ClusterState, id: GangId, member: &dyn Fn(&Pod) -> bool) 
     nodes.flatten().collect()
 }
 
-/// The node whose domains are those of the members that run.
+/// The node in whose domains the members are that run, or are being bound; `None`: there are none.
 pub(crate) fn anchor(state: &ClusterState, id: GangId) -> Option<NodeId> {
     let occupied = occupied(state, id);
     if occupied.is_empty() {
@@ -46,8 +46,8 @@ pub(crate) fn anchor(state: &ClusterState, id: GangId) -> Option<NodeId> {
     anchor_among(state, &occupied, near::topology_of_gang(state, id))
 }
 
-/// The first of the nodes that exist. If one domain is required and the nodes are in several (they
-/// were labelled anew, say), the first node in the domain with most of them.
+/// The first of these nodes that exists. If one domain is required and the nodes are in several
+/// (they were labelled anew, say), the first node in the domain with most of them.
 pub(crate) fn anchor_among(
     state: &ClusterState,
     nodes: &[NodeId],

@@ -7,7 +7,7 @@ use crate::state::pod::Pod;
 use crate::status::Staleness;
 use alloc::{boxed::Box, collections::BTreeMap};
 
-/// How far a gang has come since it last held nothing.
+/// How far a gang has come since its first member got a place.
 ///
 /// ```text
 ///              a member gets a place             the minimum is bound
@@ -68,7 +68,7 @@ impl Start {
 pub(crate) struct Backoff {
     pub(crate) refusals: u32,
     pub(crate) until_ms: UnixMs,
-    /// Bound members were evicted after a refusal.
+    /// Bound members were evicted because a binding had been refused.
     pub(crate) unwound: bool,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Tally {
 /// How far one gang has come, and what it has been through.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// How far the gang has come since it last held nothing.
+    /// How far the gang has come.
     pub(crate) start: Start,
     /// How far each sub-group has come of which a member has a place, by name.
     pub(crate) sub_groups: BTreeMap<Box<str>, Start>,
@@ -107,7 +107,8 @@ pub(crate) struct Progress {
     pub(crate) backoff: Backoff,
     /// A member has lost its place since the minimum was last met.
     pub(crate) bereaved: bool,
-    /// A member was lost and the gang has been below its minimum since then.
+    /// Since when the gang is below its minimum because it has lost members; `None`: it is not, no
+    /// member is bound any more, or its queue would not take it back.
     pub(crate) lost_ms: Option<UnixMs>,
     /// The condition `Stale` of the gang's PodGroup when this engine first saw the gang complete.
     pub(crate) staleness: Option<Staleness>,

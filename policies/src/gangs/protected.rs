@@ -1,10 +1,10 @@
-//! Which gangs no other queue can reclaim: those within the quota of their queue.
+//! Which gangs no other queue can reclaim: the gangs within the quota of their queue.
 //!
 //! Of the gangs of a queue, taken in the order non-preemptible, priority, oldest bind, each whose
-//! minimum still fits the quota beside those before it is *protected*. What these minima leave of
-//! the quota then protects surplus of the same gangs, the oldest members first; so surplus never
-//! pushes out a gang. Where quotas promise more than there is, a quota is what the
-//! division of the cluster leaves of it.
+//! minimum still fits the quota beside the minima before it is *protected*. What these minima leave
+//! of the quota then protects surplus of the same gangs, the oldest members first; so surplus never
+//! pushes out a gang. Where quotas promise more than there is, a quota is what the division of the
+//! cluster leaves of it.
 //!
 //! A gang that is not preemptible is never evicted. Where such a gang does not fit the quota,
 //! because the quota was lowered, it uses up all that is left of the quota. Else more gangs would
@@ -18,7 +18,7 @@
 //! same GPUs each is promised once.
 //!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
-//! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
+//! the resource that is short. A gang that is over in one resource can be reclaimed for that one.
 
 use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
 use crate::gangs::needed;
@@ -53,8 +53,8 @@ impl Holding {
     }
 }
 
-/// The gangs that hold something in a queue, those first that get quota first. All minima must be
-/// current, see [`follow`].
+/// The gangs that hold something in a queue, in the order in which they get quota. All minima must
+/// be current, see [`follow`].
 ///
 /// The trap: the division of over-committed quotas is the one that was last worked out, see
 /// [`QueueTree::divide`](crate::queues::QueueTree::divide).
@@ -155,8 +155,8 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// The time from which on a min-runtime that cannot be read lets gangs be evicted: time alone
-/// changes nothing.
+/// The time, in Unix ms, from which on a min-runtime that cannot be read lets gangs be evicted: it
+/// never comes.
 pub(crate) const NEVER_MS: UnixMs = UnixMs::MAX;
 
 /// From when on min-runtimes let the minimum of a gang be evicted, or [`NEVER_MS`].
@@ -265,7 +265,7 @@ fn minimum(
     }
 }
 
-/// The order of age: those that could be surplus and leave first are the last.
+/// The order of age, the oldest first: the newest could be surplus, which leaves first.
 fn by_age(one: &Pod, other: &Pod) -> core::cmp::Ordering {
     let by_age = bound_ms(one).cmp(&bound_ms(other));
     by_age.then_with(|| one.name.cmp(&other.name))

@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 /// A hash of what the waiting members of a gang ask for, of how many of them its minimum lacks, and
-/// of who asks: an eviction plan is for this and nothing else.
+/// of the gang's priority and queue. An eviction plan is for this and nothing else: it ends when
+/// the hash changes.
 pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
     let gang = &state.gangs[id];
     let mut hasher = rustc_hash::FxHasher::default();
@@ -28,12 +29,12 @@ pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
 /// How many more members, or groups, the minimum of each group of a gang wants.
 fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
     let gang = &state.gangs[id];
-    let held = by_leaf(state, gang, &has_place);
+    let placed = by_leaf(state, gang, &has_place);
     match gang.tree() {
-        Some(tree) => tree.needs(&held),
-        None => held
+        Some(tree) => tree.needs(&placed),
+        None => placed
             .iter()
-            .map(|held| gang.spec.minimum.saturating_sub(*held))
+            .map(|placed| gang.spec.minimum.saturating_sub(*placed))
             .collect(),
     }
 }
@@ -83,6 +84,7 @@ pub(crate) fn fingerprint(state: &ClusterState, id: GangId, counts: &Counts) -> 
     hasher.finish()
 }
 
+/// The request for `need` of these pods of a gang without sub-groups.
 pub(crate) fn request(
     state: &ClusterState,
     settings: &Settings,
@@ -143,8 +145,8 @@ pub(crate) fn request_of_waiting(
     )
 }
 
-/// The placements for members with a GPU and for all others: the gang's own, else its queue's, else
-/// those of the configuration.
+/// The placements for members with a GPU and for all other members: the gang's own, else its
+/// queue's, else the configuration's.
 pub(crate) fn placement(
     state: &ClusterState,
     settings: &Settings,

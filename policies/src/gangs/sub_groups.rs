@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Follows how far each sub-group has come. Returns whether one of them has just become complete.
+/// Follows how far each sub-group has come. Returns whether a sub-group has just become complete.
 pub(crate) fn follow(
     state: &ClusterState,
     progress: &mut Progress,
@@ -92,7 +92,7 @@ pub(crate) fn unfinished_of(
     unfinished
 }
 
-/// The sum over the leaves below a group, or of a leaf itself.
+/// The sum of `by_leaf` over the leaves below a group; of a leaf, its own number.
 pub(crate) fn below(tree: &GroupTree, by_leaf: &[u32], index: usize) -> u32 {
     let leaves = by_leaf.iter().enumerate();
     let leaves = leaves.filter(|(leaf, _)| tree.is_below(*leaf, index));
@@ -104,6 +104,7 @@ fn is_alive(pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
 }
 
+/// Whether a pod is on its way to a node, and is not leaving.
 pub(crate) fn is_assumed(pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Assumed(_)) && !pod.deleting
 }

@@ -34,8 +34,8 @@ impl Wanted {
         }
     }
 
-    /// Adds what a group lacks; of the children that can be completed, those that lack least come
-    /// first.
+    /// Adds what a group lacks. Its children that can be completed come in the order of what they
+    /// lack, the least first.
     fn fill(&mut self, tree: &GroupTree, needs: &[u32], able: &[u32], index: usize) {
         let group = tree.group(index);
         if group.is_leaf() {
@@ -93,10 +93,11 @@ pub(crate) fn demand_of(
 
 /// The ways to choose members that are placed next: what the minimum lacks; of a gang that has its
 /// minimum, the rest of a sub-group that was cut off, else one more pod or one more whole
-/// sub-group, each as an alternative.
-fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], unfinished: &[usize]) -> Vec<Wanted> {
-    let needs = tree.needs(held);
-    let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();
+/// sub-group, each as an alternative. `placed`, `waiting`: how many members of each leaf have a
+/// place, and may be placed. `unfinished`: the groups that were cut off.
+fn wanted(tree: &GroupTree, placed: &[u32], waiting: &[u32], unfinished: &[usize]) -> Vec<Wanted> {
+    let needs = tree.needs(placed);
+    let all: Vec<u32> = placed.iter().zip(waiting).map(|(a, b)| a + b).collect();
     let able = tree.needs(&all);
     let nothing = || Wanted::nothing(tree.len());
     if needs[0] > 0 {
@@ -152,7 +153,7 @@ pub(crate) fn requests(
         let request = request::request_of_waiting(state, settings, id, queue, &counts, now_ms);
         return Vec::from([request]);
     };
-    let held = by_leaf(state, gang, &has_place);
+    let placed = by_leaf(state, gang, &has_place);
     let pods = demand::waiting_pods(state, id, now_ms);
     let mut by_leaf: Vec<Vec<PodId>> = vec![Vec::new(); tree.len()];
     for pod in pods {
@@ -176,7 +177,7 @@ pub(crate) fn requests(
         .collect();
     let all = wanted(
         tree,
-        &held,
+        &placed,
         &waiting,
         &sub_groups::unfinished_of(state, progress, id),
     )

@@ -1,9 +1,9 @@
 //! Which of the refused gangs is tried next with the room of others.
 //!
-//! Once nobody has a turn any more, the refused gangs go through a round: in the order of queues
+//! Once no gang has a turn any more, the refused gangs go through a round: in the order of queues
 //! and lines, each may make an eviction plan. What one plan takes, the next gang of the round does
 //! not find. A round begins when something has changed since the last one began, at most every
-//! half second; nobody polls.
+//! half second; while nothing changes there is none.
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
@@ -22,17 +22,18 @@ use crate::state::holds::Holder;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-/// The least time between the beginnings of two rounds.
+/// The least time, in ms, between the beginnings of two rounds.
 const ROUND_INTERVAL_MS: u64 = 500;
-/// The line-up of the gangs that are still to come in a round; the agenda has those before it.
+/// The line-up of the gangs that are still to come in a round. The agenda has the line-ups with
+/// lower numbers.
 const LINE_UP: LineUp = LineUp::new(8);
 /// The line-up in which two gangs of different queues are compared. It is empty before and after.
 const PAIR: LineUp = LineUp::new(9);
-/// How much work, in units of about ten nanoseconds, is done in a millisecond if searches take a
+/// How much work, in units of about ten nanoseconds, is done in a millisecond where searches take a
 /// tenth of the time.
 const WORK_PER_MS: u64 = 10_000;
 
-/// The round of refused gangs.
+/// The rounds of refused gangs: what may begin one, and the one that has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     /// Something has happened since the last round began that may make a plan possible.
@@ -56,11 +57,12 @@ pub(crate) struct Claims {
 struct Round {
     /// The gangs that are still to come, by queue.
     lines: BTreeMap<QueueId, VecDeque<GangId>>,
-    /// For what no plan was found in this round.
+    /// The kinds of gangs for which no plan was found in this round.
     refused: BTreeSet<Alike>,
 }
 
-/// Gangs of which one finds no plan if another has found none.
+/// A kind of gangs, of which no gang finds a plan if one has found none: the queue, what the gangs
+/// lack, their priority, whether they are preemptible, and whether they ask for surplus.
 type Alike = (QueueId, Shortfall, i32, bool, bool);
 
 impl Claims {
@@ -190,7 +192,7 @@ impl Planner {
         None
     }
 
-    /// Shows the tree of queues the next gang of a queue, after its first one was tried.
+    /// Shows the tree of queues the next gang of a queue, after the queue's first gang was tried.
     pub(crate) fn advance_claims(
         &mut self,
         state: &mut ClusterState,
@@ -289,10 +291,10 @@ impl Planner {
         for_room && is_new && key.kind != CandidateKind::Unfinished && !was_refused()
     }
 
-    /// The gangs with holds that come after a gang in the order of queues and lines, those of each
-    /// queue with the last first; not those for which a member of the gang is still to leave. A
-    /// gang that loses members to another comes before that one as long as it has some left, and
-    /// would take the room back that it is giving.
+    /// The gangs with holds that come after a gang in the order of queues and lines, of each queue
+    /// the last first; without the gangs for which a member of the gang is still to leave. A gang
+    /// that loses members to another gang comes before that gang as long as it has members left,
+    /// and would take back the room that it is giving.
     pub(crate) fn holders_after(
         &mut self,
         state: &mut ClusterState,
@@ -409,7 +411,8 @@ impl Planner {
         claim.delayed_until_ms.is_some()
     }
 
-    /// Takes in that a plan of a gang begins to be carried out, and which pods' room is awaited.
+    /// Takes in that a plan of a gang begins to be carried out, and for which pods' room the gang
+    /// waits.
     pub(crate) fn note_begun_plan(&mut self, gang: GangId, action: Action, awaited: Awaited) {
         let waiting = &mut self.waiting[gang];
         if action != Action::Free {
@@ -431,7 +434,7 @@ impl Planner {
         self.waiting[gang].claim.change();
     }
 
-    /// Lets no plan be made for a gang for so long.
+    /// Lets no plan be made for a gang for so many ms.
     pub(crate) fn pause_claim(&mut self, gang: GangId, pause_ms: u64, now_ms: UnixMs) {
         self.waiting[gang].claim.pause(pause_ms, now_ms);
     }
@@ -463,8 +466,8 @@ impl Planner {
     }
 
     /// Notes that a plan of a gang is not carried out any more, and did not let the gang start.
-    /// After a few of them the gang makes a pause, which gets longer, whatever they came to: two
-    /// gangs could take turns in taking the same room.
+    /// After a few such plans the gang makes a pause, which gets longer, whatever ended the plans:
+    /// two gangs could take turns in taking room from each other.
     pub(crate) fn note_ended_plan(&mut self, gang: GangId, now_ms: UnixMs) {
         self.disturb_claims();
         let claim = &mut self.waiting[gang].claim;
@@ -477,6 +480,7 @@ impl Planner {
     }
 }
 
+/// The kind of a refused gang; `None`: counting proves nothing that it lacks.
 fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) -> Option<Alike> {
     let Wait::Room(_, Wake::Eased(shortfall)) = &waiting.wait else {
         return None;
@@ -509,7 +513,8 @@ fn release(state: &mut ClusterState, holder: GangId) -> Option<(QueueId, Demand,
     Some((queue, demand, preemptible))
 }
 
-/// Whether a gang that asks for this goes before a gang of another queue, as things stand.
+/// Whether a gang of the queue `queue` that asks for `asked` goes before a gang of another queue,
+/// as things stand.
 pub(super) fn goes_before(
     state: &mut ClusterState,
     (queue, asked): (QueueId, &Demand),

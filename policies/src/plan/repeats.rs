@@ -103,7 +103,7 @@ impl Planner {
         repeats || waits
     }
 
-    /// Lets the next such gang be tried again. Returns whether there was one.
+    /// Lets the next gang whose search ended early be tried again. Returns whether there was one.
     fn try_next_repeat(
         &mut self,
         state: &mut ClusterState,

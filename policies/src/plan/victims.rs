@@ -201,15 +201,16 @@ pub(crate) struct NoPlan {
     pub(crate) guarded: Option<GangId>,
 }
 
-/// The takings of other gangs than the claimant.
+/// What the takings of other gangs mean for the claimant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Others {
-    /// The gangs with takings that come after the claimant, the last first. To end these costs
-    /// nothing.
+    /// The gangs with takings that come after the claimant, the last first. To end one of these
+    /// takings costs nothing.
     pub(crate) later: Vec<Holder>,
-    /// Their victims that were not asked to leave, and stay if the takings end.
+    /// The pods that were not asked to leave yet for the gangs in `later`: they stay if the takings
+    /// of these gangs end.
     pub(crate) unsent: BTreeSet<PodId>,
-    /// What queues give for all others.
+    /// What queues give for the takings of gangs that are neither in `later` nor the claimant.
     pub(crate) promised: Vec<Promised>,
 }
 

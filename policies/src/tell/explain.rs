@@ -9,22 +9,22 @@
 //! each shape lack is counted over all nodes (`room`); for a sub-group, inside the domain that it
 //! requires (`sub_groups`). The most members that have a place together are searched for
 //! (`together`), and the gangs whose ends would make enough room are found by trying, in a what-if
-//! (`ends`). What would help is said last (`advice`). Of a gang that runs it is said who could take
-//! its room (`takers`).
+//! (`ends`). What would help is said last (`advice`). Of a gang that runs it is said which queues
+//! and gangs could take its room (`takers`).
 
 mod advice;
 mod ends;
 mod eviction;
-mod held;
 mod line;
+mod occupants;
 mod room;
 mod sub_groups;
 mod takers;
 mod together;
 
 use crate::explain::{
-    Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, Holder, KeptRoom, NodeCounts,
-    NotFound, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
+    Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, KeptRoom, NodeCounts, NotFound,
+    Occupant, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
 use crate::facts::{GroupSource, PodGroupFacts, Uid};
 use crate::gangs::counts::{Counts, count};
@@ -51,7 +51,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use held::{Held, held};
+use occupants::{Occupancy, occupancies};
 use room::{Missing, level, shortage};
 
 /// How many shapes of members are explained, at most.
@@ -463,7 +463,8 @@ impl Explained<'_> {
             let told = self.shortages_of_shapes().into_iter();
             told.map(|(shortage, _)| shortage).collect()
         } else {
-            // Not all waiting members are needed: those without room may be among the others.
+            // Not all waiting members are needed: the members without room may not be among the
+            // needed ones.
             Vec::new()
         };
         shortages.retain(|shortage| shortage.fits_empty < shortage.need);

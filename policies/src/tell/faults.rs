@@ -3,7 +3,7 @@
 //! where they stand: on pods, PodGroups, Jobs and Queues.
 //!
 //! Why a gang waits is told in the gang's own status, not here. The leader tells each fault once,
-//! to the people who made the object.
+//! as an event on the object.
 //!
 //! An event on a Job, and one about keys, has a name that follows from its words, so that the API
 //! server keeps it once even if it is published again after a restart.
@@ -55,7 +55,7 @@ enum About {
     Keys,
 }
 
-/// The faults of objects as they are now: the faults that were told, and those still to be told.
+/// The faults of objects as they are now: faults that were told, and faults still to be told.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     announced: BTreeMap<(ObjectKey, About), Announcement>,
@@ -148,8 +148,8 @@ impl Faults {
         self.note(object.key(), About::Object, fault);
     }
 
-    /// Notes the keys of an object that mean nothing. Those of Jobs and PodGroups wait for the
-    /// gang: see [`Faults::note_gang`].
+    /// Notes the keys of an object that mean nothing. Keys of Jobs and PodGroups wait for the gang:
+    /// see [`Faults::note_gang`].
     fn note_keys_of(&mut self, object: &Object) {
         let (regarding, unknown) = match object {
             Object::Pod(pod) if pod.ours => {
@@ -266,7 +266,12 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     members.sort_by_key(|pod| &pod.name);
     let mut known: Vec<&Problem> = Vec::new();
     for pod in members {
-        for problem in pod.own.iter().flat_map(|own| &own.unknown_keys) {
+        let own = || pod.own.iter();
+        // A field of a member that waits is why it waits. On a member that has a place it is told
+        // here: an unreadable `last-checkpoint` counts as none.
+        let unread = own().filter(|_| pod.stage.node().is_some());
+        let unread = unread.flat_map(|own| &own.problems);
+        for problem in own().flat_map(|own| &own.unknown_keys).chain(unread) {
             if !known.contains(&problem) {
                 known.push(problem);
                 notes.push(format!("pod {}: {}", pod.name, in_words(problem)));
@@ -291,7 +296,7 @@ fn overcommitment(state: &ClusterState, object: &Object) -> Option<Announcement>
         return None;
     };
     let node = &state.nodes[*state.node_ids.get(&facts.name)?];
-    // With another UID it is a new machine under an old name: the known pods are those of the old
+    // With another UID it is a new machine under an old name: the known pods are on the old
     // machine.
     let same = node.known.as_ref()?.facts.uid == facts.uid;
     let (resource, used, has) = node

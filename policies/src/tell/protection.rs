@@ -52,8 +52,8 @@ impl Protection {
 }
 
 impl Teller {
-    /// Works out which gangs of the next queues are protected, and lets the statuses of those be
-    /// looked at of which this has changed. Returns whether queues are left.
+    /// Works out which gangs of the next queues are protected, and lets the status of each gang be
+    /// looked at of which the answer has changed. Returns whether queues are left.
     pub(super) fn protect_some(&mut self, state: &mut ClusterState, outbox: &mut Outbox) -> bool {
         if self.protection.due.is_empty() {
             return false;

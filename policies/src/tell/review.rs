@@ -103,8 +103,8 @@ impl Teller {
         }
     }
 
-    /// Lets every refused gang be told anew, and makes the sentences of all, also of those that are
-    /// too young to be told.
+    /// Lets every refused gang be told anew, and makes the sentences of all gangs, also of gangs
+    /// that are too young to be told.
     pub(crate) fn review_all(&mut self, scene: &mut Scene<'_>, outbox: &mut Outbox) {
         for id in scene.state.gangs.ids() {
             self.review_gang(scene.view(), outbox, id);

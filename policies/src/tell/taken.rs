@@ -1,6 +1,9 @@
-//! What users are told of room that is taken: owners of victims for whom, by which claim, and what
-//! is lost; owners of gangs that wait for it what they wait for. Also what owners are told of gangs
-//! whose members are evicted for no other gang.
+//! Sentences about room that gangs take from others, and about evictions.
+//!
+//! The owner of a pod that is evicted learns for which gang, by which right, and how much work is
+//! lost. The owner of a gang that takes room learns which pods are still to leave, why its eviction
+//! plan has come to nothing, or how long its `preemptionDelay` lasts. The owner of a stale or
+//! unwound gang learns why its members are evicted.
 
 use crate::bind::takings::Failure;
 use crate::command::{Announcement, EvictionCause};
@@ -21,8 +24,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// For whom pods of a queue are evicted so that a gang can start, and by which right.
-pub(crate) fn claim(
+/// The beginning of a sentence to owners of pods that are evicted from a queue: for which gang, and
+/// by which right.
+pub(crate) fn purpose(
     state: &ClusterState,
     queue: Option<QueueId>,
     gang: GangId,
@@ -49,8 +53,8 @@ pub(crate) fn claim(
     }
 }
 
-/// Why a pod is evicted, and what that loses. `claim`: see [`claim`].
-pub(crate) fn why(state: &ClusterState, id: PodId, claim: &str, now_ms: UnixMs) -> String {
+/// Why a pod is evicted, and how much work that loses. `purpose`: see [`purpose`].
+pub(crate) fn why(state: &ClusterState, id: PodId, purpose: &str, now_ms: UnixMs) -> String {
     let pod = &state.pods[id];
     let lost_s = pod.unsaved_ms(now_ms) / 1_000;
     let gpus = state.classes[pod.class].gpus;
@@ -59,15 +63,21 @@ pub(crate) fn why(state: &ClusterState, id: PodId, claim: &str, now_ms: UnixMs) 
         None => "since its start",
     };
     match gpus {
-        0 => format!("{claim}; {lost_s} s of work {since} are lost"),
-        gpus => format!("{claim}; {lost_s} s of work on {gpus} GPUs {since} are lost"),
+        0 => format!("{purpose}; {lost_s} s of work {since} are lost"),
+        gpus => format!("{purpose}; {lost_s} s of work on {gpus} GPUs {since} are lost"),
     }
 }
 
-/// Why several pods of one gang are evicted, and what that loses in all. `claim`: see [`claim`].
-pub(crate) fn why_all(state: &ClusterState, pods: &[PodId], claim: &str, now_ms: UnixMs) -> String {
+/// Why several pods of one gang are evicted, and how much work that loses in all. `purpose`: see
+/// [`purpose`].
+pub(crate) fn why_all(
+    state: &ClusterState,
+    pods: &[PodId],
+    purpose: &str,
+    now_ms: UnixMs,
+) -> String {
     if let [pod] = pods {
-        return why(state, *pod, claim, now_ms);
+        return why(state, *pod, purpose, now_ms);
     }
     let (mut gpu_ms, mut pod_ms) = (0_u64, 0_u64);
     for id in pods {
@@ -85,7 +95,7 @@ pub(crate) fn why_all(state: &ClusterState, pods: &[PodId], claim: &str, now_ms:
         gpus => format!("{} GPU-seconds of work on {gpus} GPUs", gpu_ms / 1_000),
     };
     let count = pods.len();
-    format!("{claim}; {work} of {count} pods since their last checkpoints or starts are lost")
+    format!("{purpose}; {work} of {count} pods since their last checkpoints or starts are lost")
 }
 
 /// Why the eviction plan of a gang has come to nothing before all evictions were sent.
@@ -113,7 +123,7 @@ pub(crate) fn why_lost(state: &ClusterState, gang: GangId, node: NodeId) -> Stri
     let victims = hold.into_iter().flat_map(|hold| &hold.victims);
     let pods = victims.filter_map(|uid| state.pod_ids.get(uid));
     let mut pods = pods.map(|pod| &state.pods[*pod]);
-    // A victim that should long be gone does not count as leaving any more.
+    // A pod that should long be gone does not count as leaving any more.
     let stuck = pods.find(|pod| pod.stage.node() == Some(node) && !pod.leaving);
     match stuck {
         Some(pod) => format!("the pod {}/{} does not leave", pod.namespace, pod.name),
@@ -127,8 +137,8 @@ pub(crate) fn why_displaced(state: &ClusterState, first: GangId) -> String {
     format!("the gang {name}, which comes before it, takes that room, or what queues give for it")
 }
 
-/// That the eviction plan of a gang has come to nothing; `None`: the gang has no object on which it
-/// could be said.
+/// The event that the eviction plan of a gang has come to nothing; `None`: the gang has no object
+/// on which it could stand.
 pub(crate) fn plan_failed(
     state: &ClusterState,
     gang: GangId,
@@ -143,8 +153,9 @@ pub(crate) fn plan_failed(
     })
 }
 
-/// That so many members of a gang, or of its sub-group at a position in the tree, are evicted: what
-/// is told of the pods themselves goes with them. `None`: none is, or it is told elsewhere.
+/// The event that so many members of a gang, or of its sub-group at position `group` in the tree,
+/// are evicted: events on the pods themselves go with the pods. `None`: no member is evicted, the
+/// gang has no object, or the evictions are for another gang.
 pub(crate) fn members_evicted(
     state: &ClusterState,
     id: GangId,
@@ -188,7 +199,7 @@ pub(crate) fn members_evicted(
 /// How many pods a sentence names.
 const NAMED: usize = 3;
 
-/// What a gang waits for whose eviction plan is being carried out.
+/// Which pods are still to leave for a gang whose eviction plan is being carried out.
 pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> Verdict {
     let pods = awaited.pods.iter().filter_map(|uid| state.pod_ids.get(uid));
     let pods = pods.map(|pod| &state.pods[*pod]);
@@ -215,8 +226,8 @@ pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> V
     Verdict::new(Reason::WaitingForEviction, message)
 }
 
-/// That a gang which is refused since `blocked_ms` could take room from others, and does not yet.
-/// The whole delay is told and not the rest of it, which would be another one each second.
+/// Why a gang that is refused since `blocked_ms` and could take room from others does not yet. The
+/// sentence tells the whole delay and not the rest of it, which would change each second.
 pub(super) fn delayed(blocked_ms: Option<UnixMs>, until_ms: UnixMs) -> Verdict {
     let until = date_and_time(until_ms);
     let lasts = match blocked_ms {
@@ -236,8 +247,8 @@ pub(super) fn delayed(blocked_ms: Option<UnixMs>, until_ms: UnixMs) -> Verdict {
     }
 }
 
-/// How far a queue, or the first one above it that does not hold the gang's queue, too, stands over
-/// its bound.
+/// How far a queue stands over its bound, or the first queue above it that does not have the gang's
+/// queue below it, too.
 fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> Option<String> {
     let queues = &state.queues;
     let claimant = queues.find(&state.gangs[gang].spec.queue)?;
@@ -247,7 +258,7 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
     };
     let asked = demand::demand_of_pods(state, state.gangs[gang].members.iter());
     let gpu = queues.governed_id(GPU, None);
-    // What the gang asks for is what it is about, and of that GPUs before all else.
+    // A key that the gang asks for comes before other keys, and GPUs before all else.
     let matters = |key: GovernedId| {
         let plain = queues.plain_of(key);
         let is_asked = |asked: GovernedId| queues.plain_of(asked) == plain;

@@ -19,7 +19,7 @@ use crate::place::{
 };
 use crate::plan::bounds;
 use crate::plan::refusal::{reason, wake};
-use crate::plan::waiting::Waiting;
+use crate::plan::waiting::{Awaited, Waiting};
 use crate::queues::{Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Settings;
@@ -70,21 +70,15 @@ impl Teller {
         if let Some((_, sentence)) = failing.min() {
             return Some(Cow::Owned(Verdict::new(Reason::BindingFailed, sentence)));
         }
-        let claim = &waiting[id].claim;
-        if let Some(awaited) = &claim.awaited {
-            return Some(Cow::Owned(taken::waiting_for_eviction(state, awaited)));
-        }
-        if let (Some(until_ms), Wait::Room(..)) = (claim.delayed_until_ms, &waiting[id].wait) {
-            return Some(Cow::Owned(taken::delayed(claim.blocked_ms, until_ms)));
-        }
-        match &waiting[id].wait {
-            Wait::Nothing | Wait::Turn => None,
-            Wait::Barred(verdict) => Some(Cow::Borrowed(verdict)),
-            Wait::Room(refused, _) => Some(match &self.told[id].said {
+        Some(match cause(&waiting[id])? {
+            Cause::Eviction(awaited) => Cow::Owned(taken::waiting_for_eviction(state, awaited)),
+            Cause::Delay(blocked_ms, until_ms) => Cow::Owned(taken::delayed(blocked_ms, until_ms)),
+            Cause::Barred(verdict) => Cow::Borrowed(verdict),
+            Cause::Refused(refused) => match &self.told[id].said {
                 Some(said) => Cow::Borrowed(&said.verdict),
                 None => Cow::Owned(refused.in_short()),
-            }),
-        }
+            },
+        })
     }
 
     /// Makes the sentence of a refused gang, unless it has one that is not stale; forgets the
@@ -146,8 +140,35 @@ impl Teller {
     }
 }
 
-/// Behind which gang a refused one waits, and until when that one is to start; `None`: it has gone,
-/// or is promised nothing any more.
+/// Why a gang waits although no binding of it fails.
+enum Cause<'a> {
+    /// Pods are still to leave for it.
+    Eviction(&'a Awaited),
+    /// It has an eviction plan, which waits for its `preemptionDelay`: since when the gang is
+    /// refused, and when the delay ends.
+    Delay(Option<UnixMs>, UnixMs),
+    /// Something other than room must change first.
+    Barred(&'a Verdict),
+    /// It lacks room.
+    Refused(&'a Refused),
+}
+
+/// Of several causes the one that is told; `None`: the gang waits for its turn, or for nothing.
+fn cause(waiting: &Waiting) -> Option<Cause<'_>> {
+    let Waiting { wait, claim, .. } = waiting;
+    if let Some(awaited) = &claim.awaited {
+        return Some(Cause::Eviction(awaited));
+    }
+    match (wait, claim.delayed_until_ms) {
+        (Wait::Nothing | Wait::Turn, _) => None,
+        (Wait::Barred(verdict), _) => Some(Cause::Barred(verdict)),
+        (Wait::Room(..), Some(until_ms)) => Some(Cause::Delay(claim.blocked_ms, until_ms)),
+        (Wait::Room(refused, _), None) => Some(Cause::Refused(refused)),
+    }
+}
+
+/// Behind which gang a refused gang waits, and when the gang before it is to start; `None`: the
+/// gang before it has gone, or is promised nothing any more.
 fn behind(
     state: &ClusterState,
     waiting: &ById<GangId, Waiting>,
@@ -186,18 +207,16 @@ pub(super) fn obstacle_in_words(
 /// Why a gang in a line waits now, bindings that fail left aside: the reason that its sentence has
 /// if it is made now. `None`: the gang waits for its turn, or for nothing.
 pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
-    let Waiting {
-        wait, place, claim, ..
-    } = &scene.waiting[id];
-    if claim.awaited.is_some() {
-        return Some(Reason::WaitingForEviction);
-    }
-    let (Wait::Room(refused, _), Some((queue, _))) = (wait, place) else {
-        return wait.reason();
+    let waiting = &scene.waiting[id];
+    let refused = match cause(waiting)? {
+        Cause::Eviction(_) => return Some(Reason::WaitingForEviction),
+        Cause::Delay(..) => return Some(Reason::PreemptionDelay),
+        Cause::Barred(verdict) => return Some(verdict.reason),
+        Cause::Refused(refused) => refused,
     };
-    if claim.delayed_until_ms.is_some() {
-        return Some(Reason::PreemptionDelay);
-    }
+    let Some((queue, _)) = &waiting.place else {
+        return Some(refused.reason);
+    };
     Some(match obstacle_now(scene, (id, *queue), refused)? {
         Obstacle::Bound(excess) => excess.reason(),
         Obstacle::Nodes(by_nodes) => by_nodes.reason,

@@ -1,6 +1,6 @@
-mod real;
 mod telling;
 
+use super::fixtures::{TEN_O_CLOCK_MS, answered, bind_of, gang_patch_of, write_lease};
 use super::{Executor, LeaseName, Stamp, request};
 use crate::handles::Handles;
 use crate::kube::api;
@@ -8,22 +8,18 @@ use crate::kube::connection::fake::{Asked, FakeApi};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, CommandId, Evict, EvictionCause, ObjectReference,
-    PodReference, StatusPatch,
+    Action, Announcement, CommandId, Evict, EvictionCause, ObjectReference, PodReference,
+    StatusPatch,
 };
-use gpu_batch_policies::event::{Event, Outcome, PodSeen};
+use gpu_batch_policies::event::{Outcome, PodSeen};
 use gpu_batch_policies::facts::{GroupSource, Uid};
 use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
-use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
+use gpu_batch_policies::status::{QueueFault, QueueStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const UID: &str = "00000000-0000-0000-0000-0000000000a1";
-/// 2026-11-21T10:00:00Z.
-const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
 
 struct Fixture {
     api: FakeApi,
@@ -53,35 +49,6 @@ fn executor(config: &kube::Config, handles: &Handles) -> Arc<Executor> {
         name: "gb".to_owned(),
     };
     Arc::new(Executor::new(config, lease, "me".to_owned(), handles).unwrap())
-}
-
-/// Sends one command and waits for its one outcome.
-async fn answered(
-    executor: &Arc<Executor>,
-    handles: &Handles,
-    action: Action,
-    deadline: Duration,
-) -> Outcome {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let id = CommandId(NEXT.fetch_add(1, Ordering::Relaxed));
-    executor.start(Command {
-        id,
-        deadline_ms: handles.clock.now_ms() + u64::try_from(deadline.as_millis()).unwrap(),
-        action,
-    });
-    let mut events = Vec::new();
-    while events.is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        events = handles.inbox.take(Duration::ZERO, true).events;
-    }
-    // A second outcome would come now.
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    events.extend(handles.inbox.take(Duration::ZERO, true).events);
-    let [Event::Outcome(of, outcome)] = events.as_slice() else {
-        panic!("not exactly one outcome: {events:?}");
-    };
-    assert_eq!(*of, id);
-    outcome.clone()
 }
 
 async fn check(action: Action, status: u16, body: Value, expected: Outcome) -> Asked {
@@ -114,17 +81,6 @@ fn pod() -> PodReference {
 
 fn bind() -> Action {
     bind_of(&pod())
-}
-
-fn bind_of(pod: &PodReference) -> Action {
-    Action::Bind(Bind {
-        pod: pod.clone(),
-        node: "n1".into(),
-        cards: Vec::new(),
-        queue: "team".into(),
-        pod_group: Some("train".into()),
-        minima: vec![2, 3],
-    })
 }
 
 #[tokio::test]
@@ -242,37 +198,8 @@ async fn an_observation_looks_at_uid_and_node() {
     check(Action::Observe(pod()), 503, json!({}), unknown).await;
 }
 
-fn gang_status() -> PodGroupStatus {
-    PodGroupStatus {
-        observed_generation: 3,
-        phase: Phase::Pending,
-        members: MemberCounts {
-            expected: 8,
-            created: 8,
-            ..MemberCounts::default()
-        },
-        reason: Some(Reason::OverLimit),
-        message: "the queue team is at its limit".into(),
-        scheduled: false,
-        scheduled_since_ms: TEN_O_CLOCK_MS,
-        staleness: None,
-        protected: None,
-        estimated_start_ms: Some(TEN_O_CLOCK_MS + 3_600_000),
-    }
-}
-
 fn gang_patch(source: GroupSource) -> Action {
     gang_patch_of(source, "vision", Uid::parse(UID).unwrap())
-}
-
-fn gang_patch_of(source: GroupSource, namespace: &str, uid: Uid) -> Action {
-    Action::PatchStatus(StatusPatch::PodGroup {
-        source,
-        namespace: namespace.into(),
-        name: "train".into(),
-        uid,
-        status: gang_status(),
-    })
 }
 
 #[tokio::test]
@@ -404,16 +331,6 @@ async fn a_nomination_is_merged_or_taken_away_under_the_uid_of_the_pod() {
         });
         assert_eq!(asked.body, expected);
     }
-}
-
-fn write_lease(resource_version: Option<&str>, acquire: bool) -> Action {
-    Action::Lease(LeaseCall::Write {
-        resource_version: resource_version.map(Into::into),
-        holder: "me".into(),
-        transitions: 2,
-        acquire,
-        duration_ms: 15_000,
-    })
 }
 
 fn lease() -> (Value, Outcome) {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::kube::format::{seconds, share};
 use gpu_batch_policies::explain::{
-    Claim, DominantShare, Explanation, Holder, KeptRoom, NodeCounts, QueueStanding, QuotaClaim,
+    Claim, DominantShare, Explanation, KeptRoom, NodeCounts, Occupant, QueueStanding, QuotaClaim,
     Shortage, Standing, Together,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
@@ -105,7 +105,7 @@ impl From<Shortage> for ShortageView {
             fits_anywhere: shortage.fits_anywhere,
             nearest: shortage.nearest.into(),
             all: shortage.all.into(),
-            holders: shortage.holders.into_iter().map(Into::into).collect(),
+            holders: shortage.occupants.into_iter().map(Into::into).collect(),
             kept: shortage.kept.into_iter().map(Into::into).collect(),
         }
     }
@@ -126,8 +126,8 @@ impl From<NodeCounts> for NodesView {
     }
 }
 
-impl From<Holder> for HolderView {
-    fn from(holder: Holder) -> Self {
+impl From<Occupant> for HolderView {
+    fn from(holder: Occupant) -> Self {
         Self {
             gang: holder.gang,
             holds: holder.holds,

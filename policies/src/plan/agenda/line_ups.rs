@@ -23,7 +23,7 @@ const NEAR: usize = 8;
 #[derive(Debug)]
 pub(super) struct LineUps {
     /// The line-ups by number. For the first line-up no shortfall is ever eased.
-    all: Vec<Kept>,
+    all: Vec<KeptLineUp>,
     /// The line-up that was asked for last; `None`: the eased or lacking shortfalls have changed
     /// since.
     current: Option<LineUp>,
@@ -31,8 +31,9 @@ pub(super) struct LineUps {
     asked: u64,
 }
 
+/// What is kept of one line-up.
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptLineUp {
     /// The shortfalls that are eased for this line-up.
     eased: BTreeSet<Shortfall>,
     /// The heads that the tree of queues has been shown.
@@ -44,7 +45,7 @@ struct Kept {
 impl LineUps {
     pub(super) fn new() -> Self {
         Self {
-            all: Vec::from([Kept::default()]),
+            all: Vec::from([KeptLineUp::default()]),
             current: Some(LineUp::FIRST),
             asked: 0,
         }
@@ -129,7 +130,7 @@ impl Agenda {
             return line_up;
         }
         if self.line_ups.all.len() < usize::from(KEPT) {
-            self.line_ups.all.push(Kept::default());
+            self.line_ups.all.push(KeptLineUp::default());
             return self.line_ups.numbers().last().unwrap_or(LineUp::FIRST);
         }
         let asked = |line_up: &LineUp| self.line_ups.all[line_up.index()].asked;

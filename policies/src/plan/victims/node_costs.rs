@@ -35,7 +35,7 @@ pub(super) struct NodeCosts {
     pub(super) is_exact: bool,
 }
 
-/// Items that give back the same, the cheapest first.
+/// Items that give back equal amounts, the cheapest first.
 struct Alike<'a> {
     frees: &'a Amounts,
     items: Vec<&'a Item>,

@@ -1,9 +1,10 @@
-//! The rules that hold at the end of a plan: who may give, in what, and who may claim.
+//! The rules that hold at the end of a plan: which queues may give, in which key, and which queues
+//! may claim.
 //!
-//! No two queues take the same room from each other. A victim is taken in one entry, of its GPU
+//! No two queues take room from each other in turn. A victim is taken in one entry, of its GPU
 //! model or the plain one, in which its queues are over their bounds. In that very entry the
-//! claimant's queues must be within theirs, with the claimant, although it may ask for no model at
-//! all. So of what they have won, none of them gives that entry back.
+//! claimant's queues must be within their bounds, with the claimant, although the claimant may ask
+//! for no model at all. So none of the claimant's queues gives back in that entry what it has won.
 
 use super::Why;
 use super::units::{May, Unit, add_on};

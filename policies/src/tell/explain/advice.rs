@@ -1,6 +1,6 @@
 //! What would let a gang start.
 
-use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
+use super::{ExcessReport, Explanation, Occupant, Proof, Shortage, Standing, Together};
 use crate::facts::Amount;
 use crate::names::joined;
 use crate::reason::Reason;
@@ -8,24 +8,24 @@ use crate::status::Phase;
 use crate::tell::words::amount_in_words as in_words;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
-/// How many of the holders whose ends would help are named.
-const HOLDERS_NAMED: usize = 5;
+/// How many of the occupants whose ends would help are named.
+const OCCUPANTS_NAMED: usize = 5;
 /// How many of the shapes that need more room are named.
 const SHAPES_NAMED: usize = 3;
 
-/// The remedy where new nodes could be among those that the members must be on.
+/// The remedy where the members could be on new nodes.
 const MORE_NODES: &str = "more nodes that take its members";
-/// The remedy where no new node could be one of those that the members must be on.
+/// The remedy where the members could not be on new nodes.
 const OTHER_NODES: &str = "to be allowed on other nodes: new ones could not take its members";
 
 /// The remedy where nothing is missing any more.
 const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
 
-/// The holders whose ends would let a gang start, found by trying.
+/// The occupants whose ends would let a gang start, found by trying.
 #[derive(Debug)]
 pub(crate) struct Ends {
-    pub(crate) holders: Vec<Holder>,
-    /// All these holders must end; otherwise the end of any one is enough.
+    pub(crate) occupants: Vec<Occupant>,
+    /// All these occupants must end; otherwise the end of any one is enough.
     pub(crate) together: bool,
     /// The domain or node that they hold; `None`: the area is the cluster.
     pub(crate) domain: Option<String>,
@@ -152,7 +152,7 @@ fn of_room(
         });
         return;
     }
-    // Of several shapes, those that have room need no remedy.
+    // Of several shapes, a shape that has room needs no remedy.
     let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
     for (position, shortage) in shortages.iter().enumerate() {
         if short(shortage) {
@@ -308,29 +308,34 @@ fn elsewhere(shortage: &Shortage) -> String {
 /// `the end of any of a, b` where each is enough, `the ends of a and b together` where all must
 /// end.
 fn of_ends(ends: &Ends) -> String {
-    let named = ends.holders.iter().take(HOLDERS_NAMED);
+    let named = ends.occupants.iter().take(OCCUPANTS_NAMED);
     let named: Vec<String> = named
-        .map(|holder| who(holder, ends.domain.as_deref()))
+        .map(|occupant| who(occupant, ends.domain.as_deref()))
         .collect();
-    match (named.as_slice(), ends.holders.len()) {
+    match (named.as_slice(), ends.occupants.len()) {
         ([only], _) => format!("the end of {only}"),
         (several, _) if !ends.together => format!("the end of any of {}", several.join(", ")),
-        (all, holders) if all.len() == holders => format!("the ends of {} together", joined(all)),
-        (first, holders) => {
+        (all, occupants) if all.len() == occupants => {
+            format!("the ends of {} together", joined(all))
+        }
+        (first, occupants) => {
             let first = first.join(", ");
-            format!("the ends of {holders} gangs together: {first} and those that hold less")
+            format!("the ends of {occupants} gangs together: {first} and those that hold less")
         }
     }
 }
 
-fn who(holder: &Holder, domain: Option<&str>) -> String {
-    let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
-    let on = match holder.nodes {
+fn who(occupant: &Occupant, domain: Option<&str>) -> String {
+    let who = occupant
+        .gang
+        .as_deref()
+        .unwrap_or("pods of other schedulers");
+    let on = match occupant.nodes {
         1 => "1 node".into(),
         nodes => format!("{nodes} nodes"),
     };
     let place = domain.map_or_else(String::new, |domain| format!(" in {domain}"));
-    format!("{who} ({} on {on}{place})", holder.holds)
+    format!("{who} ({} on {on}{place})", occupant.holds)
 }
 
 /// The gangs and queues that get new room before the gang, as a sentence.

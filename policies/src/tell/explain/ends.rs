@@ -1,4 +1,4 @@
-//! The holders whose ends would let a gang start, found by trying.
+//! The occupants whose ends would let a gang start, found by trying.
 
 use crate::facts::UnixMs;
 use crate::gangs::demand;
@@ -9,7 +9,7 @@ use crate::queues::QueueId;
 use crate::state::ClusterState;
 use crate::state::node::Lacking;
 use crate::tell::explain;
-use crate::tell::explain::{Ends, Held};
+use crate::tell::explain::{Ends, Occupancy};
 use crate::txn::Txn;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -18,26 +18,26 @@ use core::cmp::Reverse;
 /// How many areas are tried. Most of them are soon seen to be too small even if they were empty.
 pub(super) const AREAS_TRIED: usize = 64;
 
-/// For how many holders it is tried whether the end of this one alone is enough.
+/// For how many occupants it is tried whether the end of this one alone is enough.
 const TRIED_ALONE: usize = 6;
 
-/// How many holders whose end alone is enough are named.
+/// How many occupants whose end alone is enough are named.
 const ALONE_NAMED: usize = 2;
 
-/// Up to how many holders whose ends are enough together it is tried which of them need not end.
+/// Up to how many occupants whose ends are enough together it is tried which of them need not end.
 const TRIED_TOGETHER: usize = 6;
 
-/// A waiting gang, and the holders of what it needs in an area.
+/// A waiting gang, and the occupants of what it needs in an area.
 struct Trial<'a> {
     state: &'a mut ClusterState,
     gang: (GangId, QueueId),
     tree: &'a Request,
     area: Area,
-    held: Vec<Held>,
+    found: Vec<Occupancy>,
 }
 
-/// The holders whose ends would make room for the whole tree in one of these areas, the first where
-/// that is possible. `None`: no such holders were found.
+/// The occupants whose ends would make room for the whole tree in one of these areas, the first
+/// where that is possible. `None`: no such occupants were found.
 pub(crate) fn ends(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
@@ -64,11 +64,11 @@ fn ends_in(
         let mut classes = classes.iter();
         classes.any(|class| takes(state, *class, *node) && holds(*class) > 0)
     });
-    let mut held: Vec<Held> = Vec::new();
+    let mut found: Vec<Occupancy> = Vec::new();
     for resource in scarce(state, tree, &nodes) {
-        for more in explain::held(state, gang.0, resource, &nodes, now_ms) {
-            if held.iter().all(|known| known.gang != more.gang) {
-                held.push(more);
+        for more in explain::occupancies(state, gang.0, resource, &nodes, now_ms) {
+            if found.iter().all(|known| known.gang != more.gang) {
+                found.push(more);
             }
         }
     }
@@ -77,9 +77,9 @@ fn ends_in(
         gang,
         tree,
         area,
-        held,
+        found,
     };
-    let all: Vec<usize> = (0..trial.held.len()).collect();
+    let all: Vec<usize> = (0..trial.found.len()).collect();
     if all.is_empty() || !trial.fits(&all) {
         return None;
     }
@@ -91,9 +91,11 @@ fn ends_in(
     } else {
         (alone, false)
     };
-    let told = ends.iter().map(|end| trial.held[*end].told(trial.state, 0));
+    let told = ends
+        .iter()
+        .map(|end| trial.found[*end].told(trial.state, 0));
     Some(Ends {
-        holders: told.collect(),
+        occupants: told.collect(),
         together,
         domain: explain::area_name(trial.state, area),
     })
@@ -119,7 +121,8 @@ pub(crate) fn has_room_for(
     bounds::within_bounds(state, gang, queue, &demand).is_ok()
 }
 
-/// The resources that the gang asks for, first those that most nodes have too little of.
+/// The resources that the gang asks for. The resources that nodes have too little of come first, in
+/// the order of how many nodes lack them.
 fn scarce(state: &ClusterState, tree: &Request, nodes: &[NodeId]) -> Vec<ResourceId> {
     let names = &state.resource_names;
     let classes = tree.classes();
@@ -157,16 +160,16 @@ fn takes(state: &ClusterState, class: ClassId, node: NodeId) -> bool {
 }
 
 impl Trial<'_> {
-    /// Whether the whole tree finds places once these holders (positions in `held`) have ended.
+    /// Whether the whole tree finds places once these occupants (positions in `found`) have ended.
     fn fits(&mut self, ends: &[usize]) -> bool {
         let state = &mut *self.state;
         let mut txn = Txn::default();
         let start = txn.checkpoint();
         for end in ends {
-            let held = &self.held[*end];
-            let pods: Vec<PodId> = match held.gang {
+            let found = &self.found[*end];
+            let pods: Vec<PodId> = match found.gang {
                 Some(gang) => state.gangs[gang].members.iter().copied().collect(),
-                None => held.pods.clone(),
+                None => found.pods.clone(),
             };
             for pod in pods {
                 txn.end(state, pod);
@@ -177,10 +180,10 @@ impl Trial<'_> {
         fits
     }
 
-    /// The holders whose end alone is enough, by position.
+    /// The occupants whose end alone is enough, by position.
     fn alone(&mut self) -> Vec<usize> {
         let mut enough = Vec::new();
-        for one in 0..self.held.len().min(TRIED_ALONE) {
+        for one in 0..self.found.len().min(TRIED_ALONE) {
             if enough.len() < ALONE_NAMED && self.fits(&[one]) {
                 enough.push(one);
             }
@@ -188,7 +191,7 @@ impl Trial<'_> {
         enough
     }
 
-    /// The first holders whose ends are enough together, without those that need not end.
+    /// The first occupants whose ends are enough together, without occupants that need not end.
     fn together(&mut self, all: &[usize]) -> Vec<usize> {
         let (mut few, mut enough) = (0, all.len());
         while enough - few > 1 {

@@ -1,4 +1,4 @@
-//! Whom a gang would have to take its room from.
+//! From which gangs a waiting gang would take its room, or why it takes none.
 
 use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};

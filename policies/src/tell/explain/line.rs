@@ -22,7 +22,7 @@ const BEFORE_NAMED: usize = 3;
 ///
 /// Queues are compared as the planner compares them, as if the first gang of each line were tried
 /// now; of the gang's own queue, the gang itself. Looks at the place of every gang; the bounds, and
-/// perhaps the nodes, are asked about those before the gang and about the first of each line.
+/// perhaps the nodes, are asked about the gangs before the gang and about the first of each line.
 pub(super) fn standing(scene: &mut Scene<'_>, id: GangId) -> Option<Standing> {
     let (queue, key) = scene.waiting[id].place.as_ref()?;
     let mut lines = lines_of(scene.state, scene.waiting);
@@ -111,8 +111,8 @@ fn firsts_of(lines: &BTreeMap<QueueId, Line<'_>>) -> BTreeMap<QueueId, GangId> {
         .collect()
 }
 
-/// The first gang of each line that no bound of a queue keeps waiting. Mostly that is the first of
-/// all, so a line is put in order only if it is not.
+/// The first gang of each line that no bound of a queue keeps waiting. Mostly that is the first
+/// gang of the line, so a line is put in order only if it is not.
 fn first_rivals(
     lines: BTreeMap<QueueId, Line<'_>>,
     mut is_kept: impl FnMut(QueueId, GangId) -> bool,
@@ -131,7 +131,7 @@ fn first_rivals(
 }
 
 /// Whether a gang was refused and a bound of a queue keeps it waiting: then new room does not help
-/// it, and it is nobody's rival.
+/// it, and it is no rival of other gangs.
 fn is_kept_by_bound(scene: &mut Scene<'_>, queue: QueueId, id: GangId) -> bool {
     let View {
         state,

@@ -1,7 +1,7 @@
 //! Shortages of room on nodes, and where they are smallest: counted anew over all nodes.
 
-use super::held::{held, kept};
-use super::{Holder, KeptRoom, NodeCounts, Refused, Shortage};
+use super::occupants::{kept, occupancies};
+use super::{KeptRoom, NodeCounts, Occupant, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::{self, Filter};
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
@@ -19,16 +19,17 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Reverse;
 use core::iter;
 
-/// How many holders of what is missing are named.
-const HOLDERS_NAMED: usize = 5;
+/// How many occupants of what is missing are named.
+const OCCUPANTS_NAMED: usize = 5;
 
 /// Members of one shape that find no room together.
 pub(crate) struct Missing {
     pub(crate) class: ClassId,
     pub(crate) scope: Scope,
     pub(crate) need: u64,
-    /// The sub-groups of the members, and those that require the scope, as in [`Shortage`].
+    /// The sub-groups of the members, as in [`Shortage`].
     pub(crate) sub_groups: Vec<String>,
+    /// The sub-groups that require the scope, as in [`Shortage`].
     pub(crate) required_by: Vec<String>,
     /// The scopes of the groups above, the innermost first: the members must be in one domain of
     /// each of these, too.
@@ -115,7 +116,7 @@ pub(crate) fn shortage(
     let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
-    let (holders, kept) = holders(state, missing, here, now_ms);
+    let (occupants, kept) = occupants(state, missing, here, now_ms);
     let shortage = Shortage {
         sub_groups: missing.sub_groups.clone(),
         required_by: missing.required_by.clone(),
@@ -138,7 +139,7 @@ pub(crate) fn shortage(
         more_nodes_help: missing.more_nodes_help(state, None),
         nearest: counts(here),
         all: counts(&all),
-        holders,
+        occupants,
         kept,
     };
     (shortage, message)
@@ -356,24 +357,24 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
     counts
 }
 
-/// The holders of what is missing, on nodes that would take a member if they were empty, and room
+/// The occupants of what is missing, on nodes that would take a member if they were empty, and room
 /// that is kept there for others. A node of a GPU model whose limit is reached takes no member,
 /// whatever ends there.
-fn holders(
+fn occupants(
     state: &ClusterState,
     missing: &Missing,
     nodes: &[&Judged],
     now_ms: UnixMs,
-) -> (Vec<Holder>, Vec<KeptRoom>) {
+) -> (Vec<Occupant>, Vec<KeptRoom>) {
     let takes = |j: &&&Judged| j.fits_empty > 0 && allowed(state, missing, j.model) > 0;
     let would: Vec<&Judged> = nodes.iter().filter(takes).copied().collect();
     let class = &state.classes[missing.class];
     let scarce = scarce(&state.resource_names, &would).unwrap_or(class.primary);
     let nodes: Vec<NodeId> = would.iter().map(|judged| judged.node).collect();
-    let held = held(state, missing.gang, scarce, &nodes, now_ms).into_iter();
+    let found = occupancies(state, missing.gang, scarce, &nodes, now_ms).into_iter();
     let asked = amount_of(&class.requests, scarce);
-    let told = held.take(HOLDERS_NAMED);
-    let told = told.map(|held| held.told(state, asked));
+    let told = found.take(OCCUPANTS_NAMED);
+    let told = told.map(|one| one.told(state, asked));
     (told.collect(), kept(state, missing.gang, scarce, &nodes))
 }
 

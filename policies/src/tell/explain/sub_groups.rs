@@ -71,7 +71,7 @@ pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage
 
 /// The counts to make, by shape: first the chosen members of each leaf, in the domain where the
 /// leaf must be; then the chosen members of all leaves that must be in one domain, the innermost
-/// domain first; last those of the gang. Sub-groups with equal counts share one.
+/// domain first; last all chosen members of the gang. Sub-groups with equal counts share one.
 fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) -> Vec<Counted> {
     let bounds = bounds(tree);
     let mut open: Vec<(usize, Part)> = Vec::new();

@@ -1,7 +1,7 @@
 //! The queues and gangs that could take the room of a running gang, and from when on.
 //!
-//! The rules are those that the search for victims keeps (`plan::victims::units`). Who takes it in
-//! the end depends on the gang that claims, so this says only whom the gang's own standing lets.
+//! The search for victims keeps these rules (`plan::victims::units`). Whether a gang takes the room
+//! in the end depends also on that gang: here only the rules about the running gang are told.
 
 use crate::explain::Takers;
 use crate::facts::{DisruptionBudgetFacts, UnixMs};
@@ -22,7 +22,7 @@ pub(super) const SWITCHED_OFF: &str =
     "evictions are switched off: evictions.inFlight is 0 in the configuration";
 
 /// The queues and gangs that could take the room of a gang's minimum; `None`: the gang does not
-/// run, or its queue is gone, so that nobody takes it.
+/// run, or its queue is gone, so that no gang takes its room.
 pub(super) fn takers(
     state: &mut ClusterState,
     settings: &Settings,

@@ -104,8 +104,8 @@ fn has_room_on_nodes(state: &mut ClusterState, mut request: Request) -> bool {
 }
 
 /// The largest subset that can be placed of members that the queue has room for, and its tree. If
-/// the queue has room for some choices only, this is the best of those, as a tree of its own.
-/// `refused`: it is proved that the gang does not fit.
+/// the queue has room for some choices only, this is the best of these choices, as a tree of its
+/// own. `refused`: it is proved that the gang does not fit.
 fn largest_allowed(
     state: &mut ClusterState,
     (id, queue): (GangId, QueueId),

@@ -1,12 +1,13 @@
-//! The holders of a resource on some nodes, and those for whom room is kept there.
+//! The occupants of some nodes, gangs that have a resource there that other gangs lack, and the
+//! room of holds on these nodes.
 
-use super::{Holder, KeptRoom};
+use super::{KeptRoom, Occupant};
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
-use crate::state::holds::Holder as Keeper;
+use crate::state::holds::Holder;
 use crate::tell::words::amount_in_words;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -16,30 +17,30 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-/// The amount of a resource that one gang holds on some nodes.
+/// The amount of a resource that one gang takes on some nodes.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Occupancy {
     /// `None`: pods of other schedulers.
     pub(crate) gang: Option<GangId>,
     pub(crate) resource: ResourceId,
     pub(crate) amount: Amount,
     pub(crate) on: BTreeSet<NodeId>,
-    /// The pods that hold the amount.
+    /// The pods that take the amount.
     pub(crate) pods: Vec<PodId>,
     /// When the gang ends, if its runtime was given and has not passed.
     pub(crate) ends_ms: Option<UnixMs>,
 }
 
-/// The holders of a resource on these nodes, without the gang `own`: those that end first come
-/// first, then those that hold most.
-pub(crate) fn held(
+/// What each gang but `own` takes of a resource on these nodes: gangs that end first come first,
+/// then gangs that take most.
+pub(crate) fn occupancies(
     state: &ClusterState,
     own: GangId,
     resource: ResourceId,
     nodes: &[NodeId],
     now_ms: UnixMs,
-) -> Vec<Held> {
-    let mut held: BTreeMap<Option<GangId>, Held> = BTreeMap::new();
+) -> Vec<Occupancy> {
+    let mut found: BTreeMap<Option<GangId>, Occupancy> = BTreeMap::new();
     for node in nodes {
         for id in &state.nodes[*node].pods {
             let pod = &state.pods[*id];
@@ -48,7 +49,7 @@ pub(crate) fn held(
             if amount == 0 || gang == Some(own) {
                 continue;
             }
-            let known = held.entry(gang).or_insert_with(|| Held {
+            let known = found.entry(gang).or_insert_with(|| Occupancy {
                 gang,
                 resource,
                 amount: 0,
@@ -61,18 +62,18 @@ pub(crate) fn held(
             known.pods.push(*id);
         }
     }
-    let mut held: Vec<Held> = held.into_values().collect();
-    held.sort_by_key(|held| {
+    let mut found: Vec<Occupancy> = found.into_values().collect();
+    found.sort_by_key(|one| {
         // A PodGroup of ours and a native one may have one name.
-        let name = held.gang.map(|gang| &state.gangs[gang]);
+        let name = one.gang.map(|gang| &state.gangs[gang]);
         let name = name.map(|gang| (&*gang.name, &gang.key));
-        let ends = (held.ends_ms.is_none(), held.ends_ms);
-        (ends, Reverse(held.amount), name)
+        let ends = (one.ends_ms.is_none(), one.ends_ms);
+        (ends, Reverse(one.amount), name)
     });
-    held
+    found
 }
 
-/// The room on these nodes that is kept for others than the gang `own`.
+/// The room on these nodes that is held, but not for the gang `own`.
 pub(crate) fn kept(
     state: &ClusterState,
     own: GangId,
@@ -82,7 +83,7 @@ pub(crate) fn kept(
     let nodes: BTreeSet<NodeId> = nodes.iter().copied().collect();
     let asked = |class: ClassId| amount_of(&state.classes[class].requests, resource);
     let holds = state.holds.iter();
-    let of_others = holds.filter(|hold| hold.holder != Keeper::Gang(own));
+    let of_others = holds.filter(|hold| hold.holder != Holder::Gang(own));
     let kept = of_others.filter_map(|hold| {
         let places = hold.places.iter();
         let places = places.filter(|(class, node)| nodes.contains(node) && asked(*class) > 0);
@@ -94,8 +95,8 @@ pub(crate) fn kept(
             amount: amount_in_words(state.resource_names.name(resource), amount),
             nodes: u32::try_from(on.len()).unwrap_or(u32::MAX),
             until_ms: match hold.holder {
-                Keeper::Owner(owner) => state.holds.ends_ms(owner),
-                Keeper::Gang(_) | Keeper::Foreign(..) => None,
+                Holder::Owner(owner) => state.holds.ends_ms(owner),
+                Holder::Gang(_) | Holder::Foreign(..) => None,
             },
         })
     });
@@ -110,29 +111,29 @@ pub(crate) fn kept(
     kept
 }
 
-/// Those who are to have room that is kept, in words.
-fn beneficiary(state: &ClusterState, keeper: Keeper) -> String {
-    match keeper {
-        Keeper::Gang(gang) => {
+/// For which gang or pods room is held, in words.
+fn beneficiary(state: &ClusterState, holder: Holder) -> String {
+    match holder {
+        Holder::Gang(gang) => {
             let name = state.name_of(&state.gangs[gang]);
             format!("the gang {name}, for which others leave")
         }
-        Keeper::Owner(owner) => match state.jobs.get(&owner) {
+        Holder::Owner(owner) => match state.jobs.get(&owner) {
             Some(job) => format!(
                 "new pods of the Job {}/{}, whose pods were moved",
                 job.namespace, job.name
             ),
             None => "new pods of a controller whose pods were moved".into(),
         },
-        Keeper::Foreign(..) => "a pod of another scheduler that is nominated there".into(),
+        Holder::Foreign(..) => "a pod of another scheduler that is nominated there".into(),
     }
 }
 
-impl Held {
-    /// The holder in words. `asked`: how much of the resource one waiting member asks for.
-    pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Holder {
+impl Occupancy {
+    /// The occupant in words. `asked`: how much of the resource one waiting member asks for.
+    pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Occupant {
         let gang = self.gang.map(|gang| state.name_of(&state.gangs[gang]));
-        Holder {
+        Occupant {
             gang: gang.map(|name| String::from(&*name)),
             holds: amount_in_words(state.resource_names.name(self.resource), self.amount),
             nodes: u32::try_from(self.on.len()).unwrap_or(u32::MAX),
@@ -144,18 +145,19 @@ impl Held {
     /// How many more members would fit on the nodes of these pods if the pods ended, by the
     /// resource alone. Where more is used than a node has, an end frees less.
     fn makes_room_for(&self, state: &ClusterState, asked: Amount) -> u64 {
-        let mut held: BTreeMap<NodeId, u128> = BTreeMap::new();
+        let mut taken: BTreeMap<NodeId, u128> = BTreeMap::new();
         for pod in &self.pods {
             let Some(node) = state.node_of(*pod) else {
                 continue;
             };
             let class = &state.classes[state.pods[*pod].class];
-            *held.entry(node).or_insert(0) += u128::from(amount_of(&class.requests, self.resource));
+            *taken.entry(node).or_insert(0) +=
+                u128::from(amount_of(&class.requests, self.resource));
         }
         let members = |free: Amount| free.checked_div(asked).unwrap_or(0);
-        let room = held.into_iter().map(|(node, held)| {
+        let room = taken.into_iter().map(|(node, taken)| {
             let node = &state.nodes[node];
-            let without = members(node.free_without(self.resource, held));
+            let without = members(node.free_without(self.resource, taken));
             without.saturating_sub(members(node.free(self.resource)))
         });
         room.fold(0, u64::saturating_add)

@@ -1,11 +1,14 @@
-//! What a real API server answers to each request. Skipped on a machine without Go, except where
-//! `CI` is set.
+//! What a real API server answers to each request of the scheduler. Here and not beside the
+//! requests, because nothing of the scheduler may name this room. Skipped on a machine without Go,
+//! except where `CI` is set.
 
-use super::{TEN_O_CLOCK_MS, answered, bind_of, gang_patch_of, write_lease};
+use super::{Binaries, ControlPlane, LocalError, Options};
 use crate::handles::Handles;
 use crate::kube::connection;
+use crate::kube::execute::fixtures::{
+    TEN_O_CLOCK_MS, answered, bind_of, gang_patch_of, write_lease,
+};
 use crate::kube::execute::{Executor, LeaseName};
-use crate::lab::local::{Binaries, ControlPlane, LocalError, Options};
 use gpu_batch_policies::command::{
     Action, Announcement, Evict, EvictionCause, ObjectReference, PodReference, StatusPatch,
 };
