@@ -69,14 +69,20 @@ impl Planner {
         if kind != Kind::Pod {
             self.claims.note();
         }
-        if matches!(kind, Kind::Node | Kind::Topology) {
-            self.reservations.doubt();
+        match kind {
+            Kind::Node => self.reservations.note_nodes(),
+            Kind::Topology => self.reservations.doubt(),
+            _ => {}
         }
         self.disturb_claims();
     }
 
-    /// Takes in that nodes, or what other schedulers have on them, have changed, so that promises
-    /// may not be kept.
+    /// Takes in that a pod of another scheduler has come, changed or gone.
+    pub(crate) fn note_foreign_pod(&mut self) {
+        self.reservations.note_nodes();
+    }
+
+    /// Takes in that everything of a kind has been listed, so that promises may not be kept.
     pub(crate) fn doubt_promises(&mut self) {
         self.reservations.doubt();
     }

@@ -16,7 +16,7 @@ impl Engine {
             Event::Applied(object) => {
                 self.note_news(object.kind());
                 if matches!(&*object, Object::Pod(pod) if !pod.ours) {
-                    self.planner.doubt_promises();
+                    self.planner.note_foreign_pod();
                 }
                 // A queue may become Ready, or cease to be, without touching any gang.
                 self.teller.note_queues(object.kind() == Kind::Queue);
@@ -27,7 +27,7 @@ impl Engine {
                 if let ObjectKey::Pod(uid) = &key
                     && self.state.is_foreign(*uid)
                 {
-                    self.planner.doubt_promises();
+                    self.planner.note_foreign_pod();
                 }
                 self.state.delete(key);
             }

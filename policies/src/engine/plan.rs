@@ -28,6 +28,7 @@ impl Engine {
             &mut work,
         );
         let unfinished = self.take_turns(now_ms, work) || self.claim(now_ms);
+        self.planner.note_planned(&self.state);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);
         for gang in self.planner.take_promise_news() {
             if self.state.gangs.get(gang).is_some() {

@@ -152,6 +152,7 @@ impl Planner {
     /// that a search that is kept goes on.
     pub(crate) fn note_undone(&mut self, from: u64, to: u64) {
         self.claims.known.note_undone(from, to);
+        self.reservations.note_undone(from, to);
     }
 
     /// The refused gang that is to be tried next with the room of others, and its queue.

@@ -23,9 +23,11 @@
 //! | `rooms` | how much room there is at later times |
 //! | `earliest` | when a gang fits beside other promises |
 //! | `beside` | whether a gang may start now |
+//! | `doubts` | whether what has changed may keep promises from being kept |
 //! | `foresight` | when a gang is expected to start, for those who ask |
 
 mod beside;
+mod doubts;
 mod earliest;
 pub(crate) mod ends;
 pub(crate) mod foresight;
@@ -45,6 +47,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use doubts::Seen;
 use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
 use rooms::Rooms;
@@ -58,6 +61,10 @@ pub(crate) struct Reservation {
     /// When it was made.
     made_ms: UnixMs,
 }
+
+/// The least time between two looks for earlier starts: each costs as much as to make promises, and
+/// gangs that run end all the time.
+const PULL_INTERVAL_MS: u64 = 500;
 
 /// What refused gangs were promised.
 #[derive(Debug, Default)]
@@ -73,8 +80,14 @@ pub(crate) struct Reservations {
     is_changed: bool,
     /// Room is there earlier than expected.
     room_came: bool,
-    /// Something has happened that may keep promises from being kept.
+    /// When promises may be pulled forward again.
+    pull_due_ms: UnixMs,
+    /// Nodes, or what other schedulers have on them, have changed since promises were looked at.
+    may_have_room: bool,
+    /// Something has happened that may keep promises from being kept, on whichever nodes.
     is_doubtful: bool,
+    /// What promises were last held against.
+    seen: Seen,
     /// A gang overran its time, or its room will be there later for another reason.
     is_late: bool,
     /// The gangs whose promises were made, moved or ended since users were last told.
@@ -104,7 +117,13 @@ impl Reservations {
         self.is_late |= news == News::Later;
     }
 
-    /// Notes that nodes, or what other schedulers have on them, have changed.
+    /// Notes that nodes, or what other schedulers have on them, have changed. Which nodes these are
+    /// is in the log of changed nodes.
+    pub(crate) fn note_nodes(&mut self) {
+        self.may_have_room = true;
+    }
+
+    /// Notes that something has happened that may keep promises from being kept.
     pub(crate) fn doubt(&mut self) {
         self.is_doubtful = true;
     }
@@ -162,7 +181,9 @@ impl Reservations {
         }
         let starts = self.promised.iter().map(|it| it.start.at_ms);
         let overdue = self.ends.next_ms().map(|end_ms| end_ms.saturating_add(1));
-        starts.chain(overdue).filter(|at_ms| *at_ms > now_ms).min()
+        let pull = self.room_came.then_some(self.pull_due_ms);
+        let times = starts.chain(overdue).chain(pull);
+        times.filter(|at_ms| *at_ms > now_ms).min()
     }
 
     /// When a gang is to start; `None`: it was promised nothing.
@@ -236,24 +257,33 @@ impl Planner {
         if settings.reservations == 0 {
             return;
         }
+        let is_doubtful = self.reservations.are_doubtful(state);
         let known = &mut self.reservations;
         known.is_late |= known.ends.take_overdue(now_ms);
         let is_late = core::mem::take(&mut known.is_late);
-        let is_doubtful = core::mem::take(&mut known.is_doubtful);
+        known.room_came |= is_doubtful;
+        let pulls = known.room_came && known.pull_due_ms <= now_ms;
         if is_late
             || (is_doubtful && !self.are_promises_kept(state, settings, progress, now_ms, work))
         {
             self.promise_anew(state, settings, progress, |_| true);
-        } else if is_doubtful || self.reservations.room_came {
+            self.reservations.room_came = false;
+        } else if pulls {
             self.pull_forward(state, settings, progress, now_ms, work);
+            self.reservations.room_came = false;
+            self.reservations.pull_due_ms = now_ms.saturating_add(PULL_INTERVAL_MS);
         }
-        let room_came = core::mem::take(&mut self.reservations.room_came);
-        self.reservations.is_changed |= is_late || is_doubtful || room_came;
+        self.reservations.is_changed |= is_late || is_doubtful || pulls;
         let due = self.reservations.promised.iter().map(|it| it.start);
         let due = due.filter(|start| start.at_ms <= now_ms);
         for start in due.collect::<Vec<_>>() {
             self.wake(state, settings, progress, start.gang);
         }
+    }
+
+    /// Takes in that planning has ended in this step: what it has changed was held against promises.
+    pub(crate) fn note_planned(&mut self, state: &ClusterState) {
+        self.reservations.note_planned(state);
     }
 
     /// Enters the promises that have changed where users are told of them. Returns their gangs.

@@ -6,12 +6,14 @@
 //! reservations leave of their nodes. Reservations of gangs that come after it in the order do not
 //! keep a gang from starting: they are made anew.
 
+use super::Reservation;
+use super::doubts::by_node;
 use super::earliest::lay_out;
 use super::future::Start;
-use crate::facts::{Amount, UnixMs};
+use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
-use crate::ids::{ById, ClassId, GangId, NodeId, ResourceId};
+use crate::ids::{ById, GangId, NodeId};
 use crate::plan::Planner;
 use crate::plan::attempt::{Asker, in_one_slice};
 use crate::plan::claims;
@@ -21,11 +23,8 @@ use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-
-/// One promise on a node: from when, until when, and room for a pod of which class.
-type Promised = (UnixMs, UnixMs, ClassId);
 
 impl Planner {
     /// Lets a gang start in the places that it has been given in the transaction since a
@@ -149,54 +148,16 @@ impl Planner {
         own: &Start,
         others: &[Start],
     ) -> Vec<(NodeId, Resources)> {
-        let mut by_node: BTreeMap<NodeId, Vec<Promised>> = BTreeMap::new();
-        for known in &self.reservations.promised {
-            let start = known.start;
-            let counts = others.iter().any(|other| other.gang == start.gang);
-            if !counts || start.at_ms >= own.end_ms() {
-                continue;
-            }
-            for (pod, node) in &known.places {
-                let class = state.pods[*pod].class;
-                let promised = by_node.entry(*node).or_default();
-                promised.push((start.at_ms, start.end_ms(), class));
-            }
-        }
+        let meets = |known: &&Reservation| {
+            let counts = others.iter().any(|other| other.gang == known.start.gang);
+            counts && known.start.at_ms < own.end_ms()
+        };
+        let promised = self.reservations.promised.iter().filter(meets);
+        let by_node = by_node(state, promised, |_| true);
         let by_node = by_node.into_iter();
-        let needed = by_node.map(|(node, promised)| (node, self.needed_on(state, node, &promised)));
+        let needed = by_node
+            .map(|(node, promised)| (node, self.reservations.needed_on(state, node, &promised)));
         needed.filter(|(_, amounts)| !amounts.is_empty()).collect()
-    }
-
-    /// What promises need beyond what pods leave until then, at the time at which that is most.
-    fn needed_on(&self, state: &ClusterState, node: NodeId, promised: &[Promised]) -> Resources {
-        let ends = state.nodes[node].pods.iter().filter_map(|pod| {
-            let end_ms = self.reservations.ends.of(state.pods[*pod].gang()?)?;
-            Some((end_ms, state.pods[*pod].class))
-        });
-        let ends: Vec<(UnixMs, ClassId)> = ends.collect();
-        let mut most: BTreeMap<ResourceId, Amount> = BTreeMap::new();
-        for (at_ms, ..) in promised {
-            let active = promised
-                .iter()
-                .filter(|(from, to, _)| from <= at_ms && at_ms < to);
-            let mut balance: BTreeMap<ResourceId, i128> = BTreeMap::new();
-            for (.., class) in active {
-                for (resource, amount) in &state.classes[*class].requests {
-                    *balance.entry(*resource).or_default() += i128::from(*amount);
-                }
-            }
-            for (_, class) in ends.iter().filter(|(end_ms, _)| end_ms <= at_ms) {
-                for (resource, amount) in &state.classes[*class].requests {
-                    *balance.entry(*resource).or_default() -= i128::from(*amount);
-                }
-            }
-            for (resource, needed) in balance {
-                let needed = Amount::try_from(needed).unwrap_or(0);
-                let known = most.entry(resource).or_default();
-                *known = needed.max(*known);
-            }
-        }
-        most.into_iter().filter(|(_, amount)| *amount > 0).collect()
     }
 
     /// Whether a gang comes before another one that waits, in the order of queues and lines.
