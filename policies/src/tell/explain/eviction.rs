@@ -7,6 +7,7 @@ use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings};
 use crate::gpu::GPU;
 use crate::ids::{GangId, NodeId, PodId};
+use crate::names::joined;
 use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::state::ClusterState;
@@ -129,10 +130,10 @@ fn why_none(
                 None => too_little,
             }
         }
-        Why::Budget(uid) => format!(
-            "a disruption budget allows fewer evictions: {}",
-            state.budget(*uid).map(name_of).unwrap_or_default()
-        ),
+        Why::Budget(uid) => {
+            let budget = state.budget(*uid).map(name_of).unwrap_or_default();
+            format!("the disruption budget {budget} allows fewer evictions")
+        }
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
         Why::Gives(of) => format!(
             "the queue {} would give what is within its bound",
@@ -340,9 +341,13 @@ fn who_is_guarded(state: &ClusterState, no_plan: &NoPlan) -> String {
         let running = state.gangs[gang].members.iter();
         let running = running.filter(|pod| state.pods[**pod].running);
         let budgets = running.flat_map(|pod| state.budgets_of(*pod));
-        let budgets = BTreeSet::from_iter(budgets.map(name_of));
-        let budgets = Vec::from_iter(budgets).join(", ");
-        format!("; gangs that a disruption budget guards stay, as {name} does: {budgets}")
+        let budgets = Vec::from_iter(BTreeSet::from_iter(budgets.map(name_of)));
+        let kind = match budgets.len() {
+            1 => "disruption budget",
+            _ => "disruption budgets",
+        };
+        let budgets = joined(&budgets);
+        format!("; gangs that a disruption budget guards stay, as {name} does: {kind} {budgets}")
     })
 }
 
