@@ -90,8 +90,8 @@ pub struct Evict {
 pub struct Beneficiary {
     /// The gang by its name: `NS/NAME`, `NS/job/NAME`, `NS/deployment/NAME` or `NS/pod/NAME`.
     pub gang: Box<str>,
-    /// What the gang's queue claims from the queue of the pod; `None` if the pod is evicted by
-    /// another right than a claim.
+    /// Up to which bound the gang's queue claims from the queue of the pod; `None`: the pod gives
+    /// way to a higher priority, or moves.
     pub claim: Option<ClaimKind>,
     /// It is proved that no other set of victims costs less.
     pub is_optimal: bool,

@@ -184,6 +184,9 @@ pub struct NoEvictionPlan {
     /// When the next gang will have run for long enough to be evicted; `None`: time alone changes
     /// nothing.
     pub next_ms: Option<UnixMs>,
+    /// The quotas with which the gang's queue could claim what the gang asks for, in base units, by
+    /// `resource` or `resource@product`; empty: that is not what is missing.
+    pub more_quota: Vec<(Box<str>, Amount)>,
 }
 
 /// The queues and gangs that could take the room of a running gang, and from when on.

@@ -1,5 +1,5 @@
-//! Evictions of stale and unwound gangs: which were asked for, and what became of each. Those that
-//! make room for another gang are in [`takings`](super::takings).
+//! Evictions of stale and unwound gangs: which were asked for, and what became of each. Evictions
+//! that make room for another gang are in [`takings`](super::takings).
 
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;

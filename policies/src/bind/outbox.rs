@@ -100,6 +100,7 @@ impl Outbox {
         self.limits.announcements > 0
     }
 
+    /// Lets a status be looked at. While a write of it is under way, it is looked at afterwards.
     pub(crate) fn status(&mut self, key: StatusKey) {
         if !self.writes_statuses() {
             return;
@@ -121,6 +122,7 @@ impl Outbox {
         Some(key)
     }
 
+    /// Queues a Kubernetes event, unless none are published.
     pub(crate) fn announce(&mut self, announcement: Announcement) {
         if !self.announces() {
             return;
@@ -140,6 +142,7 @@ impl Outbox {
         self.announcements.pop_front()
     }
 
+    /// Whether another action may be under way.
     pub(super) fn has_room_for_action(&self) -> bool {
         self.actions < self.limits.actions
     }
@@ -222,6 +225,7 @@ impl Outbox {
             && self.announcements.is_empty()
     }
 
+    /// How many requests of any sort are under way.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
     }

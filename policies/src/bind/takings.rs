@@ -181,10 +181,12 @@ impl Pace {
 }
 
 impl Takings {
+    /// The taking of a gang, if it has one.
     pub(crate) fn get(&self, gang: GangId) -> Option<&Taking> {
         self.by_gang.get(&gang)
     }
 
+    /// The gangs that have takings.
     pub(crate) fn gangs(&self) -> impl Iterator<Item = GangId> {
         self.by_gang.keys().copied()
     }

@@ -30,10 +30,12 @@ pub(crate) enum Timer {
 pub(crate) struct Timers(BTreeSet<(UnixMs, Timer)>);
 
 impl Timers {
+    /// Lets a timer come due at a time.
     pub(crate) fn set(&mut self, at_ms: UnixMs, timer: Timer) {
         self.0.insert((at_ms, timer));
     }
 
+    /// When the next timer comes due.
     pub(crate) fn next(&self) -> Option<UnixMs> {
         self.0.first().map(|(at_ms, _)| *at_ms)
     }

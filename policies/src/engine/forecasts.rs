@@ -40,6 +40,7 @@ impl Forecasts {
         self.0.push_back(forecast);
     }
 
+    /// The forecasts that were noted since the last call.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Forecast> + use<> {
         core::mem::take(&mut self.0).into_iter()
     }

@@ -26,6 +26,7 @@ impl Teller {
         reports
     }
 
+    /// Where a pod of ours is, and if it waits, why.
     pub(super) fn pod_report(&self, view: View<'_>, pod: &Pod) -> PodReport {
         let state = view.state;
         let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());

@@ -50,6 +50,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    /// The reason that is told, and what must change before the gang starts.
     pub(crate) fn reason_and_wake(&self) -> (Reason, &Wake) {
         (self.verdict.reason, &self.wake)
     }

@@ -166,12 +166,12 @@ fn budgets_that_match_nothing_hold_nothing_up_and_one_that_matches_all_keeps_all
         assert_eq!(world.reason_of_pod("p"), Some(waits));
         if evicted.is_empty() {
             let none = world.explain("pod/p").eviction.unwrap().unwrap_err();
-            let names: &[&str] = match budgets {
-                [_] => &["default/of-all"],
-                _ => &["default/all", "default/of-all"],
+            let names = match budgets {
+                [_] => "disruption budget default/of-all",
+                _ => "disruption budgets default/all and default/of-all",
             };
             let guarded = "; gangs that a disruption budget guards stay, as default/pod/x does: ";
-            let guarded = guarded.to_owned() + &names.join(", ");
+            let guarded = guarded.to_owned() + names;
             assert!(none.message.ends_with(&guarded), "{}", none.message);
         }
     }
@@ -219,7 +219,7 @@ fn explain_names_the_budget_that_allows_too_few_evictions() {
     world.run(60_000);
     assert_eq!(world.evicted, [""; 0]);
     let none = world.explain("p").eviction.unwrap().unwrap_err();
-    let used_up = "a disruption budget allows fewer evictions: default/of-all";
+    let used_up = "the disruption budget default/of-all allows fewer evictions";
     assert_eq!(none.message, used_up);
 }
 

@@ -3,7 +3,7 @@
 
 use crate::needed::with_port;
 use gpu_batch_policies::facts::MatchOperator;
-use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};
+use gpu_batch_testing::{World, amounts, gang, node, pod, queue, quota, topology};
 
 /// Why there is no plan for the gang `p`; it is proved.
 fn why_none(world: &mut World) -> String {
@@ -35,6 +35,35 @@ fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
     let claims = "its queue may claim 8 more nvidia.com/gpu by its quota and fair share, and it \
                   asks for 16";
     assert_eq!(why_none(&mut world), claims);
+    let remedy = "a quota of 16 nvidia.com/gpu for the queue a: up to its quota a queue may take \
+                  back what other queues hold beyond theirs";
+    let remedies = world.explain("p").remedies;
+    assert!(remedies.iter().any(|one| one == remedy), "{remedies:?}");
+}
+
+/// The queue may claim the GPUs that the gang asks for, and not the cores.
+#[test]
+fn explain_names_the_quota_of_cpu_that_a_queue_lacks() {
+    let mut world = World::with_grace(30);
+    let quotas = |name: &str| quota(name, 4).entry("cpu", None, (1_000, None), 1);
+    let of_60_cores = |name: &str| {
+        let requests = amounts(&[("cpu", 60_000), ("nvidia.com/gpu", 4), ("pods", 1)]);
+        pod(name, 4).shape(move |shape| shape.requests = requests.clone())
+    };
+    world.then((
+        node("n1", 8),
+        (quotas("a"), quotas("b")),
+        of_60_cores("v1").queue("b").on("n1"),
+        gang("p", 1).queue("a"),
+        of_60_cores("p-0").of("p"),
+    ));
+    let remedies = world.explain("p").remedies;
+    let remedy = "a quota of 60 cpu for the queue a: ";
+    let why = why_none(&mut world);
+    assert!(
+        remedies.iter().any(|one| one.starts_with(remedy)),
+        "{why} {remedies:?}"
+    );
 }
 
 #[test]

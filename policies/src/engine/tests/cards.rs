@@ -125,7 +125,7 @@ proptest! {
             prop_assert_eq!(audit::violations(&state), Vec::<String>::new());
             prop_assert!(state.nodes.iter().all(|(_, node)| !node.cards.is_overfull()));
         }
-        // A scheduler that begins with bound pods knows the same cards.
+        // A scheduler that begins with bound pods knows as much of the cards.
         let bound = ids.iter().zip(0..).zip(&requests).filter_map(|((id, n), request)| {
             let pod = &state.pods[*id];
             let node = pod.stage.node()?;

@@ -6,7 +6,7 @@ use crate::names::joined;
 use crate::reason::Reason;
 use crate::status::Phase;
 use crate::tell::words::amount_in_words as in_words;
-use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
 /// How many of the occupants whose ends would help are named.
 const OCCUPANTS_NAMED: usize = 5;
@@ -111,6 +111,9 @@ pub(crate) fn remedies(
         );
     }
     let shares_room = !explanation.shortages.is_empty() && !tried.fits && !reason.is_of_queue();
+    if let Some(Err(no_plan)) = explanation.eviction.as_ref().filter(|_| shares_room) {
+        remedies.extend(of_claims(&explanation.queue, &no_plan.more_quota));
+    }
     let standing = explanation.standing.as_ref().filter(|_| shares_room);
     remedies.extend(standing.and_then(those_before));
     let mut said = BTreeSet::new();
@@ -135,6 +138,19 @@ fn of_model_limits(tried: &Tried, remedies: &mut Vec<String>) {
         Some(excess) => higher_bound(excess),
         None => "higher limits for these models".into(),
     });
+}
+
+/// What helps a gang whose queue may claim too little from others; `None`: it may claim enough.
+fn of_claims(queue: &str, more_quota: &[(Box<str>, Amount)]) -> Option<String> {
+    let quotas = more_quota.iter();
+    let quotas: Vec<String> = quotas.map(|(key, quota)| in_words(key, *quota)).collect();
+    (!quotas.is_empty()).then(|| {
+        format!(
+            "a quota of {} for the queue {queue}: up to its quota a queue may take back what other \
+             queues hold beyond theirs",
+            joined(&quotas)
+        )
+    })
 }
 
 /// What helps a gang that lacks room on nodes.

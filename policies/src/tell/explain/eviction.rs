@@ -7,6 +7,7 @@ use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings};
 use crate::gpu::GPU;
 use crate::ids::{GangId, NodeId, PodId};
+use crate::names::joined;
 use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::state::ClusterState;
@@ -40,6 +41,7 @@ pub(super) fn eviction(
             message: SWITCHED_OFF.into(),
             is_proved: true,
             next_ms: None,
+            more_quota: Vec::new(),
         }));
     }
     if state.pods.iter().nth(PODS_MAX).is_some() {
@@ -47,6 +49,7 @@ pub(super) fn eviction(
             message: format!("more than {PODS_MAX} pods are too many for a short search"),
             is_proved: false,
             next_ms: None,
+            more_quota: Vec::new(),
         }));
     }
     let found = victims::find(state, asked, &mut Known::default(), &mut 0)?;
@@ -59,6 +62,7 @@ pub(super) fn eviction(
             message: why_none(state, asked, level, &no_plan) + &who_is_guarded(state, &no_plan),
             is_proved: no_plan.is_proved,
             next_ms: no_plan.next_ms,
+            more_quota: more_quota(state, asked, &no_plan),
         }),
     })
 }
@@ -129,10 +133,10 @@ fn why_none(
                 None => too_little,
             }
         }
-        Why::Budget(uid) => format!(
-            "a disruption budget allows fewer evictions: {}",
-            state.budget(*uid).map(name_of).unwrap_or_default()
-        ),
+        Why::Budget(uid) => {
+            let budget = state.budget(*uid).map(name_of).unwrap_or_default();
+            format!("the disruption budget {budget} allows fewer evictions")
+        }
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
         Why::Gives(of) => format!(
             "the queue {} would give what is within its bound",
@@ -341,9 +345,13 @@ fn who_is_guarded(state: &ClusterState, no_plan: &NoPlan) -> String {
         let running = state.gangs[gang].members.iter();
         let running = running.filter(|pod| state.pods[**pod].running);
         let budgets = running.flat_map(|pod| state.budgets_of(*pod));
-        let budgets = BTreeSet::from_iter(budgets.map(name_of));
-        let budgets = Vec::from_iter(budgets).join(", ");
-        format!("; gangs that a disruption budget guards stay, as {name} does: {budgets}")
+        let budgets = Vec::from_iter(BTreeSet::from_iter(budgets.map(name_of)));
+        let kind = match budgets.len() {
+            1 => "disruption budget",
+            _ => "disruption budgets",
+        };
+        let budgets = joined(&budgets);
+        format!("; gangs that a disruption budget guards stay, as {name} does: {kind} {budgets}")
     })
 }
 
@@ -358,30 +366,73 @@ fn asked_for(state: &ClusterState, gang: GangId, now_ms: UnixMs) -> Demand {
     demand_of_pods(state, pods.iter().take(needed))
 }
 
-/// How much a gang's queue may still claim from others, where that is less than the gang asks for;
-/// `None`: it is enough.
-fn too_little_to_claim(
+/// A key of which a gang's queue may claim less from others than the gang asks for, with amounts in
+/// base units.
+struct ShortClaim<'a> {
+    name: &'a str,
+    /// How much the queue may still claim.
+    left: Amount,
+    /// How much the queue holds for gangs that do not give way to the gang.
+    stays: Amount,
+    asked: Amount,
+}
+
+/// The keys of which a gang's queue may claim too little, GPUs before all else.
+fn short_claims(
     state: &ClusterState,
     (gang, queue): (GangId, QueueId),
     now_ms: UnixMs,
-) -> Option<String> {
+) -> Vec<ShortClaim<'_>> {
     let asked = asked_for(state, gang, now_ms);
     let queues = &state.queues;
     let short = asked.iter().filter_map(|(key, asked)| {
         let kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();
         let bounds = kinds.filter_map(|kind| queues.bound(queue, *key, kind));
-        let left = bounds
-            .max()?
-            .saturating_sub(stays(state, gang, queue, *key));
-        (left < *asked).then(|| (queues.governed_name(*key), left, *asked))
+        let stays = stays(state, gang, queue, *key);
+        let left = bounds.max()?.saturating_sub(stays);
+        (left < *asked).then(|| ShortClaim {
+            name: queues.governed_name(*key),
+            left,
+            stays,
+            asked: *asked,
+        })
     });
-    // GPUs before all else.
-    let (name, left, asked) = short.min_by_key(|(name, ..)| (!name.starts_with(GPU), *name))?;
+    let mut short: Vec<ShortClaim<'_>> = short.collect();
+    short.sort_by_key(|claim| (!claim.name.starts_with(GPU), claim.name));
+    short
+}
+
+/// How much a gang's queue may still claim from others, where that is less than the gang asks for;
+/// `None`: it is enough.
+fn too_little_to_claim(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    now_ms: UnixMs,
+) -> Option<String> {
+    let short = short_claims(state, gang, now_ms);
+    let ShortClaim {
+        name, left, asked, ..
+    } = short.first()?;
     Some(format!(
         "its queue may claim {} more {name} by its quota and fair share, and it asks for {}",
-        quantity(name, left),
-        quantity(name, asked)
+        quantity(name, *left),
+        quantity(name, *asked)
     ))
+}
+
+/// The quotas with which the gang's queue could claim what the gang asks for, in base units, by
+/// key; empty: something else keeps the gang from an eviction plan.
+fn more_quota(
+    state: &ClusterState,
+    asked: &Asked<'_>,
+    no_plan: &NoPlan,
+) -> Vec<(Box<str>, Amount)> {
+    if !matches!(no_plan.why, Why::Claims(_)) {
+        return Vec::new();
+    }
+    let short = short_claims(state, (asked.gang, asked.queue), asked.now_ms).into_iter();
+    let quotas = short.map(|claim| (claim.name.into(), claim.stays.saturating_add(claim.asked)));
+    quotas.collect()
 }
 
 /// How much of a key a gang's queue holds for gangs that do not give way to it.
