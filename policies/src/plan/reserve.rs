@@ -62,9 +62,10 @@ pub(crate) struct Reservation {
     made_ms: UnixMs,
 }
 
-/// The least time between two looks for earlier starts: each costs as much as to make promises, and
-/// gangs that run end all the time.
-const PULL_INTERVAL_MS: u64 = 500;
+/// How much work, in units of about ten nanoseconds, is done for each millisecond that passes before
+/// promises are pulled forward again: in large clusters that takes milliseconds, and gangs end all
+/// the time. So it takes a fiftieth of the time at most, and small clusters never wait.
+const PULL_WORK_PER_MS: u64 = 2_000;
 
 /// What refused gangs were promised.
 #[derive(Debug, Default)]
@@ -269,9 +270,16 @@ impl Planner {
             self.promise_anew(state, settings, progress, |_| true);
             self.reservations.room_came = false;
         } else if pulls {
+            let before = *work;
             self.pull_forward(state, settings, progress, now_ms, work);
+            let pause_ms = (*work - before) / PULL_WORK_PER_MS;
             self.reservations.room_came = false;
-            self.reservations.pull_due_ms = now_ms.saturating_add(PULL_INTERVAL_MS);
+            self.reservations.pull_due_ms = now_ms.saturating_add(pause_ms);
+        } else if self.reservations.room_came && self.reservations.seen.news {
+            // Room that is enough for a promised gang now goes to no other gang.
+            for start in self.reservations.starts() {
+                self.wake(state, settings, progress, start.gang);
+            }
         }
         self.reservations.is_changed |= is_late || is_doubtful || pulls;
         let due = self.reservations.promised.iter().map(|it| it.start);

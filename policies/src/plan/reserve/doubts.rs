@@ -22,6 +22,8 @@ pub(super) struct Seen {
     cursor: u64,
     /// The sum of the versions of all topologies.
     topologies: u64,
+    /// Nodes have changed since planning last ended.
+    pub(super) news: bool,
 }
 
 impl Reservations {
@@ -43,22 +45,18 @@ impl Reservations {
         let topologies = state.topologies.iter();
         let topologies = topologies.fold(0_u64, |sum, (_, it)| sum.wrapping_add(it.version));
         let before = core::mem::replace(&mut self.seen.topologies, topologies);
-        let mut is_doubtful = core::mem::take(&mut self.is_doubtful) || before != topologies;
-        let may_have_room = core::mem::take(&mut self.may_have_room);
-        self.room_came |= may_have_room && !state.freed.is_empty();
-        if is_doubtful || self.promised.is_empty() {
-            return is_doubtful;
-        }
-        let changed: Option<BTreeSet<NodeId>> =
-            state.changes.since(self.seen.cursor).map(Iterator::collect);
-        let Some(changed) = changed else { return true };
-        if !changed.is_empty() {
-            let promised = self.promised.iter();
-            let by_node = by_node(state, promised, |node| changed.contains(&node));
-            let mut by_node = by_node.iter();
-            is_doubtful = !by_node.all(|(node, promised)| self.keeps(state, *node, promised));
-        }
-        is_doubtful
+        let is_doubtful = core::mem::take(&mut self.is_doubtful) || before != topologies;
+        let changed = state.changes.since(self.seen.cursor);
+        let changed: Option<BTreeSet<NodeId>> = changed.map(Iterator::collect);
+        self.seen.news = changed.as_ref().is_none_or(|changed| !changed.is_empty());
+        self.room_came |= core::mem::take(&mut self.may_have_room) && self.seen.news;
+        let Some(changed) = changed.filter(|_| !is_doubtful) else {
+            return true;
+        };
+        let promised = self.promised.iter();
+        let by_node = by_node(state, promised, |node| changed.contains(&node));
+        let mut by_node = by_node.iter();
+        !by_node.all(|(node, promised)| self.keeps(state, *node, promised))
     }
 
     /// What promises need beyond what pods leave until then, at the time at which that is most.
