@@ -20,12 +20,13 @@ use super::Row;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 9] = [
+const BENCHMARKS: [Benchmark; 10] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("sub-groups", sub_groups::measure),
     ("events", events::measure),
+    ("reservations", events::with_reservations),
     ("journal", journal::measure),
     ("queues", queues::measure),
     ("search", search::measure),

@@ -75,6 +75,13 @@ pub(super) fn measure() -> Vec<Row> {
         which: " that may claim",
         ..plain
     };
+    let cases = [plain, claiming].into_iter();
+    let rows = cases.flat_map(|case| over_sizes(SIZES, |nodes| at_size(nodes, &case)));
+    rows.collect()
+}
+
+/// One event where the first gangs that wait are promised starts.
+pub(super) fn with_reservations() -> Vec<Row> {
     let promised = Case {
         settings: Settings {
             reservations: 8,
@@ -85,9 +92,7 @@ pub(super) fn measure() -> Vec<Row> {
         median_us: 60.0,
         p99_us: 1_500.0,
     };
-    let cases = [&plain, &claiming, &promised].into_iter();
-    let rows = cases.flat_map(|case| over_sizes(SIZES, |nodes| at_size(nodes, case)));
-    rows.collect()
+    over_sizes(SIZES, |nodes| at_size(nodes, &promised))
 }
 
 fn at_size(nodes: usize, case: &Case) -> Vec<Row> {
