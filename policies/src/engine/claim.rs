@@ -168,6 +168,9 @@ impl Engine {
             pods: awaited,
         };
         self.planner.note_begun_plan(gang, plan.action, awaited);
+        let (state, settings) = (&mut self.state, &self.settings);
+        self.planner
+            .end_promise(state, settings, &self.progress, gang);
         self.hold_for_movers(chosen, now_ms);
         self.displace_later(later, chosen, now_ms);
         self.displace_unfounded(later, gang, now_ms);

@@ -143,6 +143,9 @@ impl Engine {
         }
         self.planner.note_ended_plan(gang, now_ms);
         if self.state.gangs.get(gang).is_some() {
+            let (state, settings) = (&mut self.state, &self.settings);
+            self.planner
+                .offer_promise(state, settings, &self.progress, gang);
             let counts = count(&self.state, gang, now_ms);
             self.report_anew(gang, &counts);
         }

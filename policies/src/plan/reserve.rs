@@ -404,7 +404,9 @@ impl Planner {
         let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
             return false;
         };
-        if settings.reservations == 0 || !for_room || counts.needed == 0 {
+        // The room of an eviction plan is held already.
+        let claims = self.waiting[id].claim.awaited.is_some();
+        if settings.reservations == 0 || !for_room || counts.needed == 0 || claims {
             return false;
         }
         if reason == Reason::Reserved {
@@ -464,6 +466,34 @@ impl Planner {
         let first = known.unpromised.values().filter_map(BTreeSet::first);
         for gang in first.map(|(_, gang)| *gang).collect::<Vec<_>>() {
             self.wake(state, settings, progress, gang);
+        }
+    }
+
+    /// Ends the promise to a gang for which an eviction plan begins: its room is held from now on.
+    pub(crate) fn end_promise(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+    ) {
+        if self.reservations.start_ms(id).is_some() {
+            self.reservations.drop_of(id);
+            // It has waited for the promised time, and waits for room now.
+            self.wake(state, settings, progress, id);
+        }
+    }
+
+    /// Lets a gang be tried whose eviction plan has ended: it may be promised a start again.
+    pub(crate) fn offer_promise(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+    ) {
+        if settings.reservations > 0 {
+            self.wake(state, settings, progress, id);
         }
     }
 

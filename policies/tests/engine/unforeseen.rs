@@ -5,7 +5,7 @@ use gpu_batch_policies::event::ObjectKey;
 use gpu_batch_policies::facts::GroupSource;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{World, gang, node, pod, queue, topology};
+use gpu_batch_testing::{To, World, gang, node, pod, queue, quota, refused, topology};
 
 /// A second in milliseconds.
 const S: u64 = 1_000;
@@ -354,4 +354,99 @@ fn a_promised_gang_that_is_deleted_leaves_its_room_to_the_next() {
     world.end("r1");
     world.settle();
     assert_eq!(world.places("b"), "n1");
+}
+
+/// A gang that waits for something else than room reserves nothing: others start in its room.
+fn reserves_nothing(gang: impl Fn(&mut World), reason: Reason) {
+    let mut world = World::with(reserving(8));
+    world.apply((node("n1", 8), queue("full").limit(4)));
+    world.apply(pod("r", 4).on("n1").runtime(100 * S + AGE));
+    gang(&mut world);
+    world.settle();
+    assert_eq!((world.reason("a"), due(&world, "a")), (Some(reason), None));
+    world.then(pod("b", 4).late().runtime(1_000 * S));
+    assert_eq!(world.places("b"), "n1");
+}
+
+#[test]
+fn a_gang_that_lacks_a_member_reserves_nothing() {
+    let lacks = |world: &mut World| world.apply((gang("a", 2), pod("a-0", 4).of("a")));
+    reserves_nothing(lacks, Reason::WaitingForMembers);
+}
+
+#[test]
+fn a_gang_behind_a_gate_reserves_nothing() {
+    let member = || pod("a-0", 8).of("a").gate("example.com/hold");
+    let gated = |world: &mut World| world.apply((gang("a", 1), member()));
+    reserves_nothing(gated, Reason::SchedulingGated);
+}
+
+#[test]
+fn a_gang_beyond_a_limit_reserves_nothing() {
+    let beyond = |world: &mut World| {
+        world.apply((gang("a", 1).queue("full"), pod("a-0", 8).of("a")));
+    };
+    reserves_nothing(beyond, Reason::OverLimit);
+}
+
+#[test]
+fn a_gang_whose_evictions_come_to_nothing_is_promised_a_start_again() {
+    let mut world = World::with(Settings {
+        preemption_delay_ms: 10 * S,
+        ..reserving(8)
+    });
+    world.grace_ms = Some(60 * S);
+    world.apply((node("n1", 8), quota("rich", 8), queue("poor")));
+    let runs = pod("r", 8).on("n1").queue("poor");
+    world.apply(runs.runtime(1_000 * S + AGE));
+    world.then((gang("a", 1).queue("rich"), pod("a-0", 5).of("a")));
+    world.answers(To::EvictionOf("r"), refused());
+    world.later(10 * S);
+    assert_eq!(world.evictions, 1);
+    world.later(S);
+    assert_eq!(due(&world, "a"), Some(989 * S));
+}
+
+/// A gang for which others are evicted needs no promise any more: its room is held.
+#[test]
+fn evictions_end_the_promises_of_the_gangs_that_get_the_room() {
+    let mut world = World::with(Settings {
+        preemption_delay_ms: 10 * S,
+        ..reserving(8)
+    });
+    world.grace_ms = Some(60 * S);
+    world.apply((node("n1", 8), quota("rich", 8), queue("poor")));
+    let runs = pod("r", 8).on("n1").queue("poor");
+    world.apply(runs.runtime(1_000 * S + AGE));
+    world.apply((gang("a", 1).queue("rich"), pod("a-0", 5).of("a")));
+    world.then(pod("b", 3).late().queue("poor").runtime(10 * S));
+    assert_eq!(due(&world, "a"), Some(1_000 * S));
+    assert_eq!(due(&world, "pod/b"), Some(1_000 * S));
+    world.later(10 * S);
+    assert_eq!(world.evicted, ["r"]);
+    assert_eq!(world.reason("a"), Some(Reason::WaitingForEviction));
+    assert_eq!(due(&world, "a"), None);
+    // What a's eviction leaves over is held for b, which needs no promise either.
+    assert_eq!(world.reason("pod/b"), Some(Reason::WaitingForEviction));
+    assert_eq!(due(&world, "pod/b"), None);
+    // Nobody passes into the room of either.
+    world.then(pod("c", 3).late().queue("poor").runtime(1_000 * S));
+    world.pass(60 * S);
+    world.delete("r");
+    world.settle();
+    assert_eq!(world.places("a-0 b c"), "n1 n1 -");
+}
+
+#[test]
+fn room_of_pods_that_are_leaving_is_promised_for_the_end_of_their_grace_periods() {
+    let mut settings = reserving(8);
+    settings.evictions.in_flight = 0;
+    let mut world = World::with(settings);
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(1_000 * S + AGE)));
+    world.then((gang("a", 1), pod("a-0", 8).of("a")));
+    assert_eq!(due(&world, "a"), Some(1_000 * S));
+    let gone_ms = world.now_ms + 60 * S;
+    world.change("r", |pod| pod.deletion_ms = Some(gone_ms));
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(60 * S));
 }
