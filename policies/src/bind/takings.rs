@@ -205,10 +205,8 @@ impl Takings {
         self.giving.givers(counts)
     }
 
-    /// Takes in that pods count for something else now, or nowhere, so that the queues from which
-    /// they are reclaimed may give nothing any more. `in_all`: the queues have changed, so all
-    /// takings are looked at.
-    pub(crate) fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
+    /// See [`Binder::renew_givers`].
+    fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
         let rebooked = core::mem::take(&mut state.holds.rebooked);
         // tests plant bugs here: givers-follow
         let gangs = match in_all {
@@ -278,6 +276,13 @@ impl Binder {
             self.takings.giving.add(gang, givers, reclaimed);
         }
         self.takings.by_gang.insert(gang, taking);
+    }
+
+    /// Takes in that pods count for something else now, or nowhere, so that the queues from which
+    /// they are reclaimed may give nothing any more. `in_all`: the queues have changed, so all
+    /// takings are looked at.
+    pub(crate) fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
+        self.takings.renew_givers(state, in_all);
     }
 
     /// Ends the taking of a gang. Its room is given back, and pods that were not asked to leave

@@ -97,7 +97,7 @@ impl Engine {
     /// The takings of other gangs than this one.
     pub(super) fn others(&mut self, queue: QueueId, gang: GangId) -> Others {
         let (state, settings) = (&mut self.state, &self.settings);
-        self.binder.takings.renew_givers(state, false);
+        self.binder.renew_givers(state, false);
         let later = self
             .planner
             .holders_after(state, settings, &self.progress, (queue, gang));

@@ -23,9 +23,7 @@ impl Engine {
             }
         }
         let queues_changed = core::mem::take(&mut self.state.holds.queues_changed);
-        self.binder
-            .takings
-            .renew_givers(&mut self.state, queues_changed);
+        self.binder.renew_givers(&mut self.state, queues_changed);
         if queues_changed {
             self.end_takings_beyond_bounds(now_ms);
         }

@@ -62,9 +62,9 @@ pub(crate) struct Reservation {
     made_ms: UnixMs,
 }
 
-/// How much work, in units of about ten nanoseconds, is done for each millisecond that passes before
-/// promises are pulled forward again: in large clusters that takes milliseconds, and gangs end all
-/// the time. So it takes a fiftieth of the time at most, and small clusters never wait.
+/// How much work, in units of about ten nanoseconds, is done for each millisecond that passes
+/// before promises are pulled forward again: in large clusters that takes milliseconds, and gangs
+/// end all the time. So it takes a fiftieth of the time at most, and small clusters never wait.
 const PULL_WORK_PER_MS: u64 = 2_000;
 
 /// What refused gangs were promised.
@@ -289,7 +289,7 @@ impl Planner {
         }
     }
 
-    /// Takes in that planning has ended in this step: what it has changed was held against promises.
+    /// Takes in that planning has ended in this step: what it changed was held against promises.
     pub(crate) fn note_planned(&mut self, state: &ClusterState) {
         self.reservations.note_planned(state);
     }

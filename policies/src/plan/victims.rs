@@ -14,13 +14,13 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `units` | who may be evicted, and for what |
+//! | `units` | which pods may be evicted together, and for what |
 //! | `cost` | what that costs |
 //! | `node_costs`, `choose`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
 //! | `greedy` | a set that makes room, found without it |
-//! | `allowances` | who cannot leave beside others, because a queue gives no more |
+//! | `allowances` | which units cannot leave beside others, because a queue gives no more |
 //! | `kept` | what is kept from one slice of it to the next |
 //! | `shelf` | the answer without a search, for many claimants of one pod |
 //! | `what_if`, `rules` | one set, tried in a transaction, with all rules |

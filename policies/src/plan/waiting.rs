@@ -52,7 +52,7 @@ pub(crate) struct Awaited {
     pub(crate) pods: Vec<Uid>,
 }
 
-/// A gang from which nobody takes anything for so long has got its room to keep.
+/// A gang of which no member is evicted for so long has got its room to keep.
 const KEPT_MS: u64 = 3_600_000;
 /// A gang that has made so many plans that came to nothing makes a pause.
 const PLANS_MAX: u32 = 3;

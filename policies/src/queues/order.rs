@@ -443,7 +443,7 @@ impl QueueTree {
     /// The leaf whose candidate is to be tried next; `None`: there is no candidate.
     ///
     /// At each queue from the root down, the children that have a candidate are compared: first
-    /// come those whose next gang leaves them within quota, by the smallest used part of it, now
+    /// come queues that their next gang leaves within quota, by the smallest used part of it, now
     /// and then after the start; then the higher priority; then weights other than 0 before weight
     /// 0; then the smaller dominant share over weight, now and then after the start; then the older
     /// queue, then the name.

@@ -13,8 +13,8 @@ use core::cmp::Reverse;
 use smallvec::SmallVec;
 
 /// The order in which the gangs of a queue get its quota: not preemptible, priority, oldest bind,
-/// name, namesake. The gang itself tells those apart of which one has gone and left its name to the
-/// other.
+/// name, namesake. The number of the gang comes last: a gang that has gone may have left its name
+/// to another one.
 pub(crate) type QuotaOrder = (bool, Reverse<i32>, UnixMs, Arc<str>, u128, GangId);
 
 /// A gang that holds something in a queue.

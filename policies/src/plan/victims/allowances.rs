@@ -1,8 +1,8 @@
 //! How much may be taken from each queue, for any choice of its victims (R1).
 //!
 //! A queue gives until it is within its bound: with the largest victim, and without all others, it
-//! must be over it. So a set of victims soon leaves no room for more of the queue, and a search
-//! that has decided who leaves knows who has to stay.
+//! must be over it. So a set of victims soon leaves no room for more of the queue, and once a
+//! search has decided that some units leave, others have to stay.
 
 use super::bound::{AllDecided, Decided};
 use super::rules;

@@ -238,7 +238,8 @@ impl Search {
         let all = self.all_decided(&decided);
         let Some(mut all) = all else { return false };
         let has_to_stay = self.used_up(&all, &mut what_if.work);
-        // Of those some may find another place, and then they take nothing from their queue.
+        // Of the units that have to stay some may find another place, and take nothing from their
+        // queue.
         let comes_back = |unit: &usize| self.units.all[*unit].comes_back;
         if has_to_stay.iter().any(comes_back) {
             let before = self.tables.bound(&self.units.all, &all, &mut what_if.work);

@@ -34,8 +34,8 @@ pub(super) struct AllCosts {
     order: Order,
 }
 
-/// The order in which nodes are taken. It is the same one for all branches: what is sorted for one
-/// way of choosing is of no use for the other.
+/// The order in which nodes are taken, by a table or by slopes. Each way of choosing needs an order
+/// of its own, and all branches of a search use one way.
 #[derive(Debug)]
 enum Order {
     /// For a table: the nodes that can make room for so many pods more than they have, the cheapest
@@ -157,7 +157,7 @@ impl<'a> Choice<'a> {
     }
 
     /// The nodes of which some cheapest choice makes use, in their order. It makes room on no more
-    /// nodes than pods lack room, so of those that can make the same room as many are enough.
+    /// nodes than pods lack room, so of the nodes that can make equal room as many are enough.
     fn candidates(&self, by_gain: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<usize> {
         let nodes_max = usize::try_from(self.lacking).unwrap_or(usize::MAX);
         let mut changed: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -219,7 +219,7 @@ impl<'a> Choice<'a> {
         Chosen { cost, units }
     }
 
-    /// The cheapest choice where parts of steps may be taken: a bound. The units are those of whole
+    /// The cheapest choice where parts of steps may be taken: a bound. The units are of whole
     /// steps, so they may cost more.
     fn by_slope(&self, segments: &[Segment], base: &Cost, work: &mut u64) -> Chosen {
         let mut cost = base.clone();
@@ -260,8 +260,8 @@ impl<'a> Choice<'a> {
         (&steps[segment.from], &steps[segment.to])
     }
 
-    /// The segments of all nodes in their order. `all`: those while nothing is decided; `own`:
-    /// those of the changed nodes.
+    /// The segments of all nodes in their order. `all`: the segments while nothing is decided;
+    /// `own`: the segments of the changed nodes.
     fn merged<'b>(
         &'b self,
         all: &'b [Segment],
@@ -334,7 +334,7 @@ fn gains(node: &NodeCosts) -> impl Iterator<Item = u64> {
         .map(move |step| step.fits - at_no_cost)
 }
 
-/// Sorts nodes by the cost of a gain that all of them have; of those that cost as much the last
+/// Sorts nodes by the cost of a gain that all of them have; of nodes that cost as much the last
 /// comes first.
 fn sort_by_cost<'a>(able: &mut [usize], gain: u64, node: impl Fn(usize) -> &'a NodeCosts) {
     let cost = |index: usize| cost_of_gain(node(index), gain);

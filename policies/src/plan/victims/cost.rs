@@ -17,7 +17,7 @@ const LAST: usize = 4;
 /// pods, seconds that the pods have run. Costs are added and compared sum by sum, so the smallest
 /// sum of costs is the smallest in each sum that decides.
 ///
-/// Of sets with equally many broken gangs, more gangs of a high priority are the same as a larger
+/// Of sets with equally many broken gangs, a set with more gangs of a high priority has the larger
 /// list of priorities, sorted from the highest down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Cost(SmallVec<[u64; 8]>);
@@ -89,7 +89,7 @@ impl Cost {
     }
 
     /// How many gangs any set breaks that costs no less than this: each breaks as many outside
-    /// queues of weight 0 at least, and one that breaks fewer of all gangs breaks more of those.
+    /// queues of weight 0 at least, and a set that breaks fewer gangs in all breaks more outside.
     pub(crate) fn broken_at_least(&self) -> u64 {
         let outside = self.0.first().map_or(0, |sum| sum / PARTS);
         self.broken().min(outside + 1).max(outside)

@@ -30,8 +30,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// How long a shelf is believed: what evictions lose, and who has run for long enough, is as of the
-/// time at which the shelf was read.
+/// How long a shelf is believed: what evictions lose, and which gangs have run for long enough, is
+/// as of the time at which the shelf was read.
 const KEPT_MS: u64 = 1_000;
 /// How many shelves are kept. Queues take turns, so one shelf alone would be read again and again.
 const SHELVES_MAX: usize = 16;

@@ -10,8 +10,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// Whether everything that is free, and everything that is given for good, is less than is
-/// requested: whoever moves takes as much room as it leaves. `given`: how much of a resource is
-/// given back by those that need not come back.
+/// requested: a gang that moves takes as much room as it leaves. `given`: how much of a resource is
+/// given back by units that need not come back.
 pub(super) fn lacks(
     state: &ClusterState,
     request: &Request,

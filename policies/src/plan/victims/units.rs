@@ -22,7 +22,7 @@ pub(super) struct Unit {
     pub(super) queue: QueueId,
     /// The pods, each with its node.
     pub(super) pods: Vec<(PodId, NodeId)>,
-    /// The units that leave whenever this one does: those of the surplus of a core.
+    /// The units that leave whenever this one does: the surplus of a core.
     pub(super) followers: Vec<usize>,
     /// The units with which this one leaves: the core of its gang first.
     pub(super) leaders: Vec<usize>,
@@ -105,8 +105,8 @@ struct Giver {
 }
 
 impl Unit {
-    /// Whether the unit counts in one key of its queue alone. Then the gangs of the queue that are
-    /// protected stay the same ones without it.
+    /// Whether the unit counts in one key of its queue alone. Then, without the unit, no other gang
+    /// of the queue becomes protected or loses its protection.
     pub(super) fn is_of_one_key(&self, state: &ClusterState) -> bool {
         let mut holds = self.holds.clone();
         state.queues.keep_deciding(self.queue, &mut holds);

@@ -89,8 +89,8 @@ impl Failure {
 }
 
 impl<'a> WhatIf<'a> {
-    /// Lets everything leave that is leaving. Takings of later gangs end, so those of their victims
-    /// stay that were not asked to leave.
+    /// Lets everything leave that is leaving. Takings of later gangs end, so victims of theirs that
+    /// were not asked to leave stay.
     pub(super) fn begin(
         state: &'a mut ClusterState,
         settings: &'a Settings,
@@ -228,8 +228,8 @@ impl<'a> WhatIf<'a> {
         tried
     }
 
-    /// Of these units, those that are left if the claimant takes the places that it is given when
-    /// all of them leave: the dearest that need not leave stay.
+    /// The units of a set that still have to leave if the claimant takes the places that it is
+    /// given when all of the set leave: the dearest units that need not leave stay.
     ///
     /// # Errors
     /// Why there is no room even if all of them leave, and whether that is proved.
@@ -243,7 +243,7 @@ impl<'a> WhatIf<'a> {
         let placed = self.place(self.claimant.gang, self.claimant.queue);
         let left = placed.map(|()| {
             let mut by_cost: Vec<usize> = set.to_vec();
-            // A unit comes after those that it follows.
+            // A unit comes after its leaders.
             by_cost.sort_by(|one, other| {
                 let (one, other) = (&units[*one], &units[*other]);
                 let by_depth = one.depth.cmp(&other.depth);
