@@ -110,7 +110,8 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
     for (suite, names) in [
         (
             "engine",
-            "throughput, gang, domains, sub-groups, events, journal, queues, search, victims",
+            "throughput, gang, domains, sub-groups, events, reservations, journal, queues, search, \
+             victims",
         ),
         (
             "live",
