@@ -64,8 +64,8 @@ pub(crate) struct Reservation {
 
 /// How much work, in units of about ten nanoseconds, is done for each millisecond that passes
 /// before promises are pulled forward again: in large clusters that takes milliseconds, and gangs
-/// end all the time. So it takes a fiftieth of the time at most, and small clusters never wait.
-const PULL_WORK_PER_MS: u64 = 2_000;
+/// end all the time. So it takes a hundredth of the time at most, and small clusters never wait.
+const PULL_WORK_PER_MS: u64 = 1_000;
 
 /// What refused gangs were promised.
 #[derive(Debug, Default)]
@@ -420,11 +420,11 @@ impl Planner {
             // ever, and waits for another time.
             self.reservations.end_of(id);
         }
-        let is_new = self.reservations.start_ms(id).is_none();
-        let mut later = match is_new {
-            true => self.promised_after(state, settings, progress, (queue, id)),
-            false => BTreeSet::new(),
-        };
+        if self.reservations.start_ms(id).is_some() {
+            // Promises are pulled forward together, see [`Self::keep_promises`].
+            return true;
+        }
+        let mut later = self.promised_after(state, settings, progress, (queue, id));
         // Across queues the order has circles: a small gang comes before the gang of another queue
         // that comes before the large one in front of it. So what was promised just now stays.
         let made = self.reservations.promised.iter();
@@ -433,7 +433,7 @@ impl Planner {
             later.remove(&known.start.gang);
         }
         let left = self.reservations.promised.len() - later.len();
-        if is_new && left >= settings.reservations as usize {
+        if left >= settings.reservations as usize {
             let line = self.reservations.unpromised.entry(queue).or_default();
             line.insert((key, id));
             return false;

@@ -1,6 +1,6 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
-use super::{Demand, GovernedId, QueueId, QueueTree};
+use super::{Demand, GovernedId, QueueId, QueueTree, add_demand};
 use crate::facts::{Amount, saturated};
 use crate::reason::Reason;
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
@@ -386,6 +386,29 @@ impl QueueTree {
             self.first(excesses).map_or(Ok(()), Err)?;
         }
         Ok(())
+    }
+
+    /// Whether the limits of a queue and its ancestors leave room for all that others ask for which
+    /// counts there, too. GPUs of no certain model count as GPUs of each model.
+    pub(crate) fn has_room_for_all(&self, queue: QueueId, others: &[(QueueId, Demand)]) -> bool {
+        self.structure.path(queue).all(|id| {
+            let mut total = Demand::new();
+            for (other, demand) in others {
+                if self.structure.path(*other).any(|above| above == id) {
+                    add_demand(&mut total, demand);
+                }
+            }
+            let asked = |key: GovernedId| {
+                let asked = total.iter().filter(|(asked, _)| *asked == key);
+                asked.map(|(_, amount)| *amount).sum::<Amount>()
+            };
+            let mut limits = self.structure.node(id).terms.iter();
+            limits.all(|(key, _)| {
+                let plain = self.keys.plain(*key).map_or(0, asked);
+                let asked = asked(*key).max(plain);
+                self.excess(id, *key, Bound::Limit, asked).is_none()
+            })
+        })
     }
 
     /// Whether a non-preemptible gang that asks for this much stays within quota, together with the

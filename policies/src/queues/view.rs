@@ -90,10 +90,4 @@ impl QueueTree {
         let path = self.structure.path(queue);
         path.filter(move |id| self.structure.path(other).any(|above| above == *id))
     }
-
-    /// Whether the queue itself has a limit.
-    pub(crate) fn has_limit(&self, queue: QueueId) -> bool {
-        let mut terms = self.structure.node(queue).terms.iter();
-        terms.any(|(_, terms)| terms.limit.is_some())
-    }
 }

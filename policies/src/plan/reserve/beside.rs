@@ -83,9 +83,9 @@ impl Planner {
         work: &mut u64,
     ) -> bool {
         let own = Start::now(state, asker);
-        let shares_bound = others.iter().any(|it| share_bound(state, &own, it));
+        let uses_up = may_use_up_bounds(state, asker, &own, others);
         let placed = txn.placed_since(begin);
-        if !shares_bound && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
+        if !uses_up && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
         }
         if self.are_kept_beside(state, asker, (txn, begin), others, work) {
@@ -99,7 +99,7 @@ impl Planner {
         txn.give_back_withheld(state, begin);
         // What is withheld keeps room on nodes, and nothing under the bounds of queues.
         let is_kept = is_placed
-            && (!shares_bound || self.are_kept_beside(state, asker, (txn, begin), others, work));
+            && (!uses_up || self.are_kept_beside(state, asker, (txn, begin), others, work));
         if !is_kept {
             txn.rollback(state, begin);
         }
@@ -182,11 +182,27 @@ impl Planner {
     }
 }
 
-/// Whether a gang that starts now counts under a bound that a promised start has to keep while the
-/// gang runs: on nodes of its own it may be in the way, too.
-fn share_bound(state: &ClusterState, own: &Start, other: &Start) -> bool {
+/// Whether a gang that has been given places may keep promised gangs from starting while it runs,
+/// although it is on nodes of its own: by a limit that leaves too little for all, or by a quota.
+fn may_use_up_bounds(
+    state: &ClusterState,
+    asker: Asker<'_>,
+    own: &Start,
+    others: &[Start],
+) -> bool {
+    let meets = |other: &&Start| other.at_ms < own.end_ms();
+    let others = others.iter().filter(meets);
     let is_preemptible = |start: &Start| state.gangs[start.gang].spec.preemptible;
-    let has_quota = !is_preemptible(own) && !is_preemptible(other);
-    let mut common = state.queues.common(own.queue, other.queue);
-    other.at_ms < own.end_ms() && common.any(|queue| has_quota || state.queues.has_limit(queue))
+    let shares_queue = |other: &Start| state.queues.common(own.queue, other.queue).next().is_some();
+    let has_quota = |other: &Start| !is_preemptible(other) && shares_queue(other);
+    if !is_preemptible(own) && others.clone().any(has_quota) {
+        return true;
+    }
+    let (settings, progress) = (asker.settings, asker.progress);
+    let asked = others.map(|&Start { gang, queue, .. }| {
+        let demand = wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
+        (queue, demand)
+    });
+    let asked: Vec<_> = asked.collect();
+    !state.queues.has_room_for_all(own.queue, &asked)
 }
