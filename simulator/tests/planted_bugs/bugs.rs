@@ -158,7 +158,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "members that were bound before are not counted: a gang starts with too few",
         "members-still-needed",
-        "self.needed = minimum.saturating_sub(held + 1);",
+        "self.needed = minimum.saturating_sub(with_place + 1);",
     ),
     bug(
         "a returning member may go to another domain",
@@ -238,7 +238,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "nominations-first",
         "while let Some(taking) = self.takings.by_gang.get_mut(&gang)
             && taking.paused_until_ms <= now_ms
-            && let Some(victim) = taking.victims.front()
+            && let Some(next) = taking.to_evict.front()
         {",
     ),
     bug(
