@@ -64,8 +64,10 @@ pub(crate) struct Reservation {
 
 /// How much work, in units of about ten nanoseconds, is done for each millisecond that passes
 /// before promises are pulled forward again: in large clusters that takes milliseconds, and gangs
-/// end all the time. So it takes a hundredth of the time at most, and small clusters never wait.
+/// end all the time. So it takes a hundredth of the time, and small clusters never wait.
 const PULL_WORK_PER_MS: u64 = 1_000;
+/// How long promises wait to be pulled forward, at most, however many there are.
+const PULL_PAUSE_MAX_MS: u64 = 500;
 
 /// What refused gangs were promised.
 #[derive(Debug, Default)]
@@ -272,7 +274,7 @@ impl Planner {
         } else if pulls {
             let before = *work;
             self.pull_forward(state, settings, progress, now_ms, work);
-            let pause_ms = (*work - before) / PULL_WORK_PER_MS;
+            let pause_ms = ((*work - before) / PULL_WORK_PER_MS).min(PULL_PAUSE_MAX_MS);
             self.reservations.room_came = false;
             self.reservations.pull_due_ms = now_ms.saturating_add(pause_ms);
         } else if self.reservations.room_came && self.reservations.seen.news {
