@@ -37,7 +37,7 @@ mod view;
 mod tests;
 pub use claims::ClaimKind;
 pub(crate) use claims::Giver;
-pub(crate) use keys::{Demand, GovernedId, add_demand};
+pub(crate) use keys::{Demand, GovernedId, add_demand, amount_in};
 pub(crate) use ledger::{Bound, Excess, TightLimit};
 pub(crate) use order::LineUp;
 pub use order::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};

@@ -75,7 +75,8 @@ fn judge_object(
 /// the topology of a label that the gang requires.
 ///
 /// # Errors
-/// What is wrong with the first of these.
+/// What is wrong with the spec, else why the queue refuses the gang, else what is wrong with the
+/// topology constraints.
 fn admitted(
     state: &mut ClusterState,
     progress: &ById<GangId, Progress>,

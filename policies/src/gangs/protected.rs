@@ -75,47 +75,31 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
     holdings
 }
 
-/// What is protected of the surplus of a gang: of members that leave with others none whose others
-/// are not protected.
+/// By place, which surplus of a gang is protected. Surplus that leaves with other surplus is
+/// protected only if the other surplus is, too.
 fn protected_surplus(quota: &mut Quota<'_>, minimum: &Minimum, stays: bool) -> Vec<bool> {
     if minimum.surplus.is_empty() {
         return Vec::new();
     }
     let mut protected = vec![false; minimum.surplus.len()];
     let mut order: Vec<usize> = (0..minimum.surplus.len()).collect();
-    let pods = &quota.state.pods;
-    order.sort_by(|one, other| {
-        let [one, other] = [one, other].map(|place| &minimum.surplus[*place]);
-        let oldest = |of: &Surplus| {
-            of.pods
-                .iter()
-                .map(|pod| &pods[*pod])
-                .min_by(|a, b| by_age(a, b))
-        };
-        let by_depth = one.leaves_with.len().cmp(&other.leaves_with.len());
-        by_depth.then_with(|| match (oldest(one), oldest(other)) {
-            (Some(one), Some(other)) => by_age(one, other),
-            (one, other) => one.is_some().cmp(&other.is_some()),
-        })
+    let (state, queue) = (quota.state, quota.queue);
+    order.sort_by_cached_key(|place| {
+        let Surplus { pods, leaves_with } = &minimum.surplus[*place];
+        let pods = pods.iter().map(|pod| &state.pods[*pod]);
+        let oldest = pods.map(|pod| (bound_ms(pod), &pod.name)).min();
+        (leaves_with.len(), oldest)
     });
     for place in order {
         let Surplus { pods, leaves_with } = &minimum.surplus[place];
-        let mut holds = Demand::new();
-        for account in pods
-            .iter()
-            .filter_map(|pod| quota.state.pods[*pod].account())
-        {
-            if account.queue == quota.queue {
-                add_demand(&mut holds, &account.demand);
-            }
-        }
+        let holds = held_in(state, queue, pods);
         let mut others = leaves_with.iter();
         protected[place] = others.all(|other| protected[*other]) && quota.protects(&holds, stays);
     }
     protected
 }
 
-/// What is left of the quota of a queue for gangs that are still to be looked at.
+/// The quota of a queue, less what the gangs that were looked at have used up of it.
 struct Quota<'a> {
     state: &'a ClusterState,
     queue: QueueId,
@@ -238,12 +222,7 @@ fn minimum(
     let is_here = |pod: &Pod| pod.account().is_some_and(|account| account.queue == queue);
     let pods = members.iter().map(|pod| &state.pods[*pod]);
     let oldest = pods.clone().find(|pod| is_here(pod));
-    let mut holds = Demand::new();
-    for account in core.iter().filter_map(|pod| state.pods[*pod].account()) {
-        if account.queue == queue {
-            add_demand(&mut holds, &account.demand);
-        }
-    }
+    let holds = held_in(state, queue, core);
     let since_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod])).max();
     let is_settled = |pod: &Pod| matches!(pod.stage, Stage::Bound(_)) && is_here(pod);
     Minimum {
@@ -263,6 +242,17 @@ fn minimum(
         since_ms: since_ms.unwrap_or(UnixMs::MAX),
         is_settled: pods.into_iter().all(is_settled),
     }
+}
+
+/// What these pods hold in a queue.
+fn held_in(state: &ClusterState, queue: QueueId, pods: &[PodId]) -> Demand {
+    let mut holds = Demand::new();
+    for account in pods.iter().filter_map(|pod| state.pods[*pod].account()) {
+        if account.queue == queue {
+            add_demand(&mut holds, &account.demand);
+        }
+    }
+    holds
 }
 
 /// The order of age, the oldest first: the newest could be surplus, which leaves first.

@@ -1,7 +1,7 @@
 //! Which of the refused gangs is tried next with the room of others.
 //!
-//! Once no gang has a turn any more, the refused gangs go through a round: in the order of queues
-//! and lines, each may make an eviction plan. What one plan takes, the next gang of the round does
+//! When all gangs have had their turns, the refused gangs go through a round: in the order of
+//! queues and lines, each may make an eviction plan. What one plan takes, the next gang of the round does
 //! not find. A round begins when something has changed since the last one began, at most every
 //! half second; while nothing changes there is none.
 

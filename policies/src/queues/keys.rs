@@ -36,6 +36,12 @@ impl GovernedId {
 /// the pod was given.
 pub(crate) type Demand = SmallVec<[(GovernedId, Amount); 4]>;
 
+/// How much of a key a demand has, in base units.
+pub(crate) fn amount_in(demand: &Demand, key: GovernedId) -> Amount {
+    let found = demand.iter().find(|(known, _)| *known == key);
+    found.map_or(0, |(_, amount)| *amount)
+}
+
 /// Adds a demand to another, key by key.
 pub(crate) fn add_demand(sums: &mut Demand, more: &Demand) {
     for (key, amount) in more {

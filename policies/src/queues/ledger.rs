@@ -1,6 +1,6 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
-use super::{Demand, GovernedId, QueueId, QueueTree, add_demand};
+use super::{Demand, GovernedId, QueueId, QueueTree, add_demand, amount_in};
 use crate::facts::{Amount, saturated};
 use crate::reason::Reason;
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
@@ -398,10 +398,7 @@ impl QueueTree {
                     add_demand(&mut total, demand);
                 }
             }
-            let asked = |key: GovernedId| {
-                let asked = total.iter().filter(|(asked, _)| *asked == key);
-                asked.map(|(_, amount)| *amount).sum::<Amount>()
-            };
+            let asked = |key| amount_in(&total, key);
             let mut limits = self.structure.node(id).terms.iter();
             limits.all(|(key, _)| {
                 let plain = self.keys.plain(*key).map_or(0, asked);

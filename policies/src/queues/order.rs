@@ -26,7 +26,7 @@ use super::ledger::Matrix;
 use super::node::{Node, Terms};
 use super::shares::{ChildUse, Fraction, dominant, rescale};
 use super::tree::Structure;
-use super::{Demand, GovernedId, QueueId, QueueTree, View};
+use super::{Demand, GovernedId, QueueId, QueueTree, View, amount_in};
 use crate::facts::{Amount, UnixMs};
 use alloc::{sync::Arc, vec, vec::Vec};
 use core::cmp::{Ordering, Reverse};
@@ -279,7 +279,7 @@ impl Order {
             self.used.row_mut(id).copy_from_slice(&used);
         }
         let head = self.heads[sends.index()].as_ref()?;
-        let asked = |key| asked_of(head, key);
+        let asked = |key| amount_in(head, key);
         let asks = |key| asked(key) > 0;
         // A leaf's share is that of everything that the leaf holds. An inner queue's share is that
         // of what its next gang asks for: a resource that the gang does not need, but that other
@@ -337,12 +337,6 @@ impl Order {
         }
         total
     }
-}
-
-/// How much of a key a gang asks for.
-fn asked_of(demand: &Demand, key: GovernedId) -> Amount {
-    let asked = demand.iter().find(|(asked, _)| *asked == key);
-    asked.map_or(0, |(_, amount)| *amount)
 }
 
 /// The part of its quota that a queue has used: the largest ratio of held to quota among the keys

@@ -127,7 +127,7 @@ fn a_plan_is_found_where_each_victim_shares_nodes_with_many_others() {
     }
 }
 
-/// What is tried for an explanation is undone, so the search goes on where it was.
+/// An explanation undoes all that it tries, so a kept search for victims goes on where it was.
 #[test]
 fn asking_does_not_hold_up_a_search_for_victims() {
     let run = |ask: &mut dyn FnMut(&mut World)| {

@@ -389,8 +389,8 @@ fn a_gang_beyond_a_limit_reserves_nothing() {
     reserves_nothing(beyond, Reason::OverLimit);
 }
 
-#[test]
-fn a_gang_whose_evictions_come_to_nothing_is_promised_a_start_again() {
+/// A node full of a pod that the queue `rich` may reclaim, 10 s after it has begun to wait.
+fn reclaimable() -> World {
     let mut world = World::with(Settings {
         preemption_delay_ms: 10 * S,
         ..reserving(8)
@@ -399,6 +399,12 @@ fn a_gang_whose_evictions_come_to_nothing_is_promised_a_start_again() {
     world.apply((node("n1", 8), quota("rich", 8), queue("poor")));
     let runs = pod("r", 8).on("n1").queue("poor");
     world.apply(runs.runtime(1_000 * S + AGE));
+    world
+}
+
+#[test]
+fn a_gang_whose_evictions_come_to_nothing_is_promised_a_start_again() {
+    let mut world = reclaimable();
     world.then((gang("a", 1).queue("rich"), pod("a-0", 5).of("a")));
     world.answers(To::EvictionOf("r"), refused());
     world.later(10 * S);
@@ -410,14 +416,7 @@ fn a_gang_whose_evictions_come_to_nothing_is_promised_a_start_again() {
 /// A gang for which others are evicted needs no promise any more: its room is held.
 #[test]
 fn evictions_end_the_promises_of_the_gangs_that_get_the_room() {
-    let mut world = World::with(Settings {
-        preemption_delay_ms: 10 * S,
-        ..reserving(8)
-    });
-    world.grace_ms = Some(60 * S);
-    world.apply((node("n1", 8), quota("rich", 8), queue("poor")));
-    let runs = pod("r", 8).on("n1").queue("poor");
-    world.apply(runs.runtime(1_000 * S + AGE));
+    let mut world = reclaimable();
     world.apply((gang("a", 1).queue("rich"), pod("a-0", 5).of("a")));
     world.then(pod("b", 3).late().queue("poor").runtime(10 * S));
     assert_eq!(due(&world, "a"), Some(1_000 * S));

@@ -19,7 +19,7 @@ pub(crate) struct History<'a> {
     running: BTreeMap<usize, u64>,
 }
 
-/// What has happened in one moment.
+/// The gangs that have arrived and started at one time of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Moment {
     pub(crate) arrived: Vec<usize>,

@@ -162,8 +162,8 @@ fn end_of(case: &Case, reservations: u32) -> (World, bool) {
     (history.world, has_promised)
 }
 
-/// What was decided and told of pods and gangs. Queues also tell what was learned of runtimes,
-/// which nobody learns without reservations.
+/// The pods and gangs of a world, with their nodes and statuses. Queues are left out: their
+/// statuses tell of runtimes, which are learned only with reservations.
 fn decided(world: &World) -> Vec<&Object> {
     let objects = world.objects.values();
     objects

@@ -31,7 +31,7 @@ pub(super) struct LineUps {
     asked: u64,
 }
 
-/// What is kept of one line-up.
+/// A line-up between two turns: which shortfalls are eased, and which heads the tree has seen.
 #[derive(Debug, Default)]
 struct KeptLineUp {
     /// The shortfalls that are eased for this line-up.

@@ -3,7 +3,7 @@
 use crate::facts::Amount;
 use crate::ids::ResourceId;
 use crate::place::Request;
-use crate::queues::{Demand, GovernedId};
+use crate::queues::{Demand, GovernedId, amount_in};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use alloc::collections::BTreeSet;
@@ -46,11 +46,4 @@ pub(super) fn least_held(state: &ClusterState, request: &Request) -> Option<Dema
         *amount = Amount::try_from(request.least(0, &of_key)).unwrap_or(Amount::MAX);
     }
     Some(least)
-}
-
-/// The amount of a key in a demand.
-pub(super) fn amount_in(demand: &Demand, key: GovernedId) -> Amount {
-    let mut demand = demand.iter();
-    let found = demand.find(|(known, _)| *known == key);
-    found.map_or(0, |(_, amount)| *amount)
 }

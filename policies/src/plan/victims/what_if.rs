@@ -1,7 +1,6 @@
 //! One plan, tried: its victims leave, the claimant is placed, and all rules are checked.
 
 use super::rules::{self, Departure};
-use super::sums::amount_in;
 use super::units::{Claimant, Guard, May, Unit, add_guard, right_of};
 use super::{Action, Others, Promised, Why};
 use crate::facts::{Amount, UnixMs};
@@ -11,7 +10,7 @@ use crate::gangs::wait::Refused;
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::attempt::{Asker, in_one_slice};
-use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
+use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, amount_in};
 use crate::resources::ResourceNames;
 use crate::settings::Settings;
 use crate::state::ClusterState;

@@ -1,10 +1,10 @@
 //! Where queues stand among their siblings, and what puts one before another: for people to read.
 
-use super::{Key, Order, asked_of, quotas};
+use super::{Key, Order, quotas};
 use crate::facts::Amount;
 use crate::queues::node::{Terms, WEIGHT_ONE};
 use crate::queues::shares::Fraction;
-use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View};
+use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View, amount_in};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -236,7 +236,7 @@ impl Order {
     fn quota(&self, view: View<'_>, queue: QueueId) -> Option<QuotaClaim> {
         let head = self.heads[self.sends[queue.index()]?.index()].as_ref()?;
         let allocated = view.ledger.allocated.row(queue);
-        let asked = |key| asked_of(head, key);
+        let asked = |key| amount_in(head, key);
         let quotas = quotas(view, view.structure.node(queue), allocated, asked);
         let decides = quotas.min_by_key(|quota| {
             let place = Reverse(view.keys.place(quota.key));
