@@ -1,9 +1,9 @@
 //! Which of the refused gangs is tried next with the room of others.
 //!
 //! When all gangs have had their turns, the refused gangs go through a round: in the order of
-//! queues and lines, each may make an eviction plan. What one plan takes, the next gang of the round does
-//! not find. A round begins when something has changed since the last one began, at most every
-//! half second; while nothing changes there is none.
+//! queues and lines, each may make an eviction plan. What one plan takes, the next gang of the
+//! round does not find. A round begins when something has changed since the last one began, at
+//! most every half second; while nothing changes there is none.
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
