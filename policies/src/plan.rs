@@ -5,6 +5,7 @@ mod agenda;
 mod attempt;
 pub(crate) mod bounds;
 mod claims;
+mod displaced;
 mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
@@ -26,6 +27,7 @@ use crate::settings::{Queueing, Settings};
 use crate::state::ClusterState;
 use agenda::Agenda;
 use claims::Claims;
+use displaced::Displaced;
 use repeats::Repeats;
 use reserve::Reservations;
 use reserve::ends::EndedRun;
@@ -43,6 +45,7 @@ pub(crate) struct Planner {
     allowance: Allowance,
     repeats: Repeats,
     claims: Claims,
+    displaced: Displaced,
     reservations: Reservations,
 }
 
@@ -55,6 +58,7 @@ impl Planner {
             allowance: Allowance::full(),
             repeats: Repeats::default(),
             claims: Claims::default(),
+            displaced: Displaced::default(),
             reservations: Reservations::default(),
         }
     }
@@ -128,6 +132,7 @@ impl Planner {
     /// time at which it was first promised to start, if it was.
     pub(crate) fn note_start(&mut self, id: GangId, now_ms: UnixMs) -> Option<UnixMs> {
         self.disturb_claims();
+        self.displaced.forget(id);
         let waiting = &mut self.waiting[id];
         waiting.wait = Wait::Nothing;
         waiting.claim.start(now_ms);
@@ -149,6 +154,7 @@ impl Planner {
             self.leave_agenda(state, settings, progress, id);
             self.waiting[id].wait = Wait::Nothing;
         }
+        self.displaced.forget(id);
         self.waiting[id].claim = ClaimState::default();
     }
 
@@ -164,6 +170,7 @@ impl Planner {
         self.forget_search_of(id);
         self.forget_repeat(id);
         self.leave_agenda(state, settings, progress, id);
+        self.displaced.forget(id);
         self.reservations.forget(id, now_ms);
         self.waiting.forget(id);
     }
@@ -172,6 +179,7 @@ impl Planner {
     /// victims were to be evicted, wait for none.
     pub(crate) fn stand_down(&mut self, takings: impl IntoIterator<Item = GangId>) {
         self.search = None;
+        self.displaced.clear();
         for gang in takings {
             self.waiting[gang].claim.awaited = None;
         }
@@ -181,6 +189,7 @@ impl Planner {
     pub(crate) fn forget_queues(&mut self, queueing: Queueing) {
         self.agenda = Agenda::new(queueing);
         self.claims.forget_queues();
+        self.displaced.clear();
         self.reservations.forget_promises();
         for waiting in self.waiting.made_mut() {
             waiting.place = None;

@@ -20,7 +20,7 @@ const FRESH_WITHOUT_FAULTS: u64 = 1_000;
 const PATIENT: u64 = 300;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 47] = [
+const FAILED_ONCE: [u64; 48] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -68,13 +68,15 @@ const FAILED_ONCE: [u64; 47] = [
     910_004_975,
     910_019_839,
     910_024_303,
+    4_611_694_996_944_533_056,
 ];
 
 /// Seeds that a violation was found with once where nothing fails, beyond the fixed range:
 ///
 /// - 3151: a reclaim left a part of a sub-group that its gang can go without;
 /// - 10599: a plan put a victim back on its node, and came to nothing every five minutes.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 2] = [3_151, 10_599];
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 3] =
+    [3_151, 10_599, 4_611_694_996_921_897_984];
 
 /// The seeds that were asked for.
 fn asked_for() -> Option<Range<u64>> {

@@ -109,7 +109,7 @@ impl Engine {
             self.tell_failure(gang, &sentence);
         }
         self.end_taking(gang, now_ms);
-        self.planner.claim_once_more(gang, now_ms);
+        self.planner.claim_once_more(gang, first, now_ms);
     }
 
     /// Ends the taking of a gang that was refused although the room that is held for it is there:

@@ -12,9 +12,10 @@
 //! which members run.
 //!
 //! A sub-group that the gang could do without begins as a whole or not at all, too. A sub-group
-//! that was cut off, by a crash or a refused binding, is completed before all other gangs; if that
-//! fails, its members are evicted at once and the rest of the gang stays. A sub-group that was
-//! complete and lost members goes on without them: the gang has its minimum.
+//! that was cut off, by a crash, a refused binding, or an eviction plan that took some of its
+//! members and then ended, is completed before all other gangs; if that fails, its members are
+//! evicted at once and the rest of the gang stays. A sub-group that was complete and lost members
+//! otherwise goes on without them: the gang has its minimum.
 //!
 //! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its
 //! members bound. The next leader sees how many are bound, and finishes the gang before anything

@@ -22,6 +22,10 @@ use alloc::{boxed::Box, collections::BTreeMap};
 ///
 /// An unfinished gang is completed or unwound at once. A complete gang that loses members keeps the
 /// others for its `stalenessGracePeriod`.
+///
+/// A complete sub-group is unfinished, too, from when so many of its members are to be evicted for
+/// another gang that its minimum is not left: if that plan ends half-way, what is left of the
+/// sub-group is of no use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Start {
     /// No member has a place.

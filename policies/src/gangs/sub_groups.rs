@@ -26,6 +26,7 @@ pub(crate) fn follow(
         return false;
     };
     let needs = first_look::lacks(state, id, &has_started);
+    let needs_then = first_look::lacks(state, id, &stays);
     let live = by_leaf(state, gang, &is_alive);
     let assumed = by_leaf(state, gang, &is_assumed);
     let mut completed = false;
@@ -37,8 +38,13 @@ pub(crate) fn follow(
         let known = progress.sub_groups.get(&group.name).copied();
         let complete = Start::Complete { since_ms: now_ms };
         let start = match known.unwrap_or(Start::NotBegun) {
+            // Members are to leave for another gang. If only a part of them does, that cuts the
+            // sub-group off.
+            Start::Complete { .. } if needs[index] == 0 && needs_then[index] > 0 => {
+                Start::Unfinished { stuck_ms: None }
+            }
             Start::Complete { since_ms } => Start::Complete { since_ms },
-            _ if needs[index] == 0 => {
+            _ if needs_then[index] == 0 => {
                 completed = true;
                 complete
             }
@@ -59,8 +65,8 @@ pub(crate) fn follow(
     completed
 }
 
-/// The unfinished sub-groups of a gang that has its minimum; of sub-groups inside each other, the
-/// outermost.
+/// The unfinished sub-groups of a gang that has its minimum, without those of which members are
+/// still to be evicted for another gang; of sub-groups inside each other, the outermost.
 pub(crate) fn unfinished_of(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
@@ -78,9 +84,10 @@ pub(crate) fn unfinished_of(
     if needs[0] > 0 {
         return Vec::new();
     }
+    let to_leave = by_leaf(state, gang, &is_to_leave);
     let is_unfinished = |index: usize| {
         let start = progress[id].sub_groups.get(&tree.group(index).name);
-        needs[index] > 0 && start.is_some_and(begun)
+        needs[index] > 0 && start.is_some_and(begun) && below(tree, &to_leave, index) == 0
     };
     let mut unfinished: Vec<usize> = Vec::new();
     for (index, _) in tree.groups().skip(1) {
@@ -102,6 +109,16 @@ pub(crate) fn below(tree: &GroupTree, by_leaf: &[u32], index: usize) -> u32 {
 /// Whether a pod has a node or is on its way to one, and is not leaving.
 fn is_alive(pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+}
+
+/// Whether a pod is on a node and not to leave it, or has succeeded.
+fn stays(pod: &Pod) -> bool {
+    has_started(pod) && !pod.leaving
+}
+
+/// Whether a pod is to be evicted for another gang, or was asked to leave and has not begun to.
+fn is_to_leave(pod: &Pod) -> bool {
+    pod.leaving && !pod.deleting
 }
 
 /// Whether a pod is on its way to a node, and is not leaving.

@@ -293,9 +293,12 @@ impl Planner {
     }
 
     /// The gangs with holds that come after a gang in the order of queues and lines, of each queue
-    /// the last first; without the gangs for which a member of the gang is still to leave. A gang
-    /// that loses members to another gang comes before that gang as long as it has members left,
-    /// and would take back the room that it is giving.
+    /// the last first; without those that have ended a plan of the gang, see [`Displaced`], and
+    /// without those for which a member of the gang is still to leave. A gang that loses members to
+    /// another gang comes before that gang as long as it has members left, and would take back the
+    /// room that it is giving.
+    ///
+    /// [`Displaced`]: crate::plan::displaced::Displaced
     pub(crate) fn holders_after(
         &mut self,
         state: &mut ClusterState,
@@ -311,10 +314,11 @@ impl Planner {
         };
         let (mut later, mut asked) = (Vec::new(), None);
         let mut released = Vec::new();
+        let firsts = self.displaced.firsts_of(gang);
         for other in self.claims.holders.keys().copied().collect::<Vec<_>>() {
             let mut end = None;
             while let Some((key, holder)) = self.holder_before(state, other, end.as_ref()) {
-                let gives = loses_to(state, gang, holder);
+                let stays = firsts.contains(&holder) || loses_to(state, gang, holder);
                 let is_after = if other == queue {
                     key > own
                 } else {
@@ -326,7 +330,7 @@ impl Planner {
                 if !is_after {
                     break;
                 }
-                later.extend((!gives).then_some(Holder::Gang(holder)));
+                later.extend((!stays).then_some(Holder::Gang(holder)));
                 end = Some((key, holder));
             }
         }
@@ -432,17 +436,20 @@ impl Planner {
 
     /// Takes in that a gang with a plan asks for something else now, or for nothing.
     pub(crate) fn note_change_of_claim(&mut self, gang: GangId) {
+        self.displaced.forget(gang);
         self.waiting[gang].claim.change();
     }
 
     /// Lets no plan be made for a gang for so many ms.
     pub(crate) fn pause_claim(&mut self, gang: GangId, pause_ms: u64, now_ms: UnixMs) {
+        self.displaced.forget(gang);
         self.waiting[gang].claim.pause(pause_ms, now_ms);
     }
 
-    /// Lets a gang whose plan was ended for another one come once more in this round, unless it
-    /// makes a pause.
-    pub(crate) fn claim_once_more(&mut self, gang: GangId, now_ms: UnixMs) {
+    /// Lets a gang whose plan was ended for `first` come once more in this round, unless it makes a
+    /// pause.
+    pub(crate) fn claim_once_more(&mut self, gang: GangId, first: GangId, now_ms: UnixMs) {
+        self.displaced.note(gang, first);
         let waiting = &self.waiting[gang];
         if let Some((queue, _)) = waiting.place
             && waiting.claim.paused_until_ms <= now_ms
