@@ -20,7 +20,7 @@ const FRESH_WITHOUT_FAULTS: u64 = 1_000;
 const PATIENT: u64 = 300;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 48] = [
+const FAILED_ONCE: [u64; 50] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -69,6 +69,8 @@ const FAILED_ONCE: [u64; 48] = [
     910_019_839,
     910_024_303,
     4_611_694_996_944_533_056,
+    4_611_686_018_427_488_158,
+    4_611_686_018_427_489_885,
 ];
 
 /// Seeds that a violation was found with once where nothing fails, beyond the fixed range:

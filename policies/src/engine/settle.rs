@@ -16,7 +16,7 @@ impl Engine {
         self.planner
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
-        self.state.give_up_stuck(now_ms);
+        self.give_up_stuck(now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
         self.binder.take_back_overtaken(&mut self.state);

@@ -53,6 +53,19 @@ impl Engine {
         }
     }
 
+    /// Counts on pods no more that should have been gone for a minute. A gang that holds room on the
+    /// node of such a pod may still get it from others: its status names those that leave.
+    pub(super) fn give_up_stuck(&mut self, now_ms: UnixMs) {
+        for node in self.state.give_up_stuck(now_ms) {
+            for holder in self.state.holds.on_node(node).collect::<Vec<_>>() {
+                if let Holder::Gang(gang) = holder {
+                    let counts = count(&self.state, gang, now_ms);
+                    self.report_anew(gang, &counts);
+                }
+            }
+        }
+    }
+
     /// Ends the takings of gangs that bounds of queues now keep from starting, whatever leaves.
     fn end_takings_beyond_bounds(&mut self, now_ms: UnixMs) {
         for gang in self.binder.takings.gangs().collect::<Vec<_>>() {

@@ -399,14 +399,18 @@ impl ClusterState {
         }
     }
 
-    /// Does not count on the room of pods any more that should have been gone for a minute.
-    pub(crate) fn give_up_stuck(&mut self, now_ms: UnixMs) {
+    /// Does not count on the room of pods any more that should have been gone for a minute. Returns
+    /// the nodes of these pods.
+    pub(crate) fn give_up_stuck(&mut self, now_ms: UnixMs) -> Vec<NodeId> {
+        let mut nodes = Vec::new();
         while let Some((at_ms, pod)) = self.holds.stuck_at.first().copied()
             && at_ms <= now_ms
         {
             self.holds.stuck_at.remove(&(at_ms, pod));
             // tests plant bugs here: stuck-pod
             self.set_leaving(pod, false);
+            nodes.extend(self.pods[pod].stage.node());
         }
+        nodes
     }
 }

@@ -203,7 +203,7 @@ const NAMED: usize = 3;
 pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> Verdict {
     let pods = awaited.pods.iter().filter_map(|uid| state.pod_ids.get(uid));
     let pods = pods.map(|pod| &state.pods[*pod]);
-    let mut left = pods.filter(|pod| pod.stage.node().is_some());
+    let mut left = pods.filter(|pod| pod.leaving && pod.stage.node().is_some());
     let first = left.by_ref().take(NAMED);
     let names: Vec<String> = first
         .map(|pod| format!("{}/{}", pod.namespace, pod.name))

@@ -29,6 +29,7 @@ use crate::state::pod::Stage;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use smallvec::SmallVec;
 
 /// How long a shelf is believed: what evictions lose, and which gangs have run for long enough, is
 /// as of the time at which the shelf was read.
@@ -205,7 +206,8 @@ impl Shelf {
         }
     }
 
-    /// The cheapest room for one pod on a node; `None`: there is none, or counting does not tell.
+    /// The cheapest room for one pod on a node; `None`: there is none. Where counting does not tell,
+    /// it fits no pod, and its cost is the least that any room there could have.
     fn step(&self, what_if: &WhatIf<'_>, kind: ClaimKind, node: NodeId) -> Option<Step> {
         let on_node = self.nodes.get(&node).filter(|node| node.is_eligible)?;
         let mut judge = Judge::of_kind(what_if, kind).of_units();
@@ -215,27 +217,50 @@ impl Shelf {
         let mut items = Vec::new();
         for index in &on_node.units {
             let unit = &all[*index];
-            // A core leaves with what is left of its surplus, and then costs more than counting
-            // sees.
+            // A core leaves with what is left of its surplus. What of that may not leave alone is
+            // counted with the core, where it stands on this node: elsewhere, the core costs more
+            // than counting sees.
             let followers = unit.followers.iter().map(|follower| &all[*follower]);
-            let mut left = followers.filter(|one| is_there(one));
+            let left: Vec<&Unit> = followers.filter(|one| is_there(one)).collect();
             let follows = |unit: &Unit| unit.can.leave(Action::Reclaim(kind));
-            if !is_there(unit) || !may_leave(unit) || !left.all(follows) {
+            if !is_there(unit) || !may_leave(unit) || !left.iter().all(|one| follows(one)) {
                 continue;
             }
-            let frees = unit.frees.iter().filter(|(on, _)| *on == node);
-            let frees = frees.map(|(_, frees)| frees).next()?;
-            let resources = self.resources.iter();
-            items.push(Item {
-                unit: *index,
-                frees: resources.map(|id| amount_of(frees, *id)).collect(),
-                cost: unit.cost.part(unit.frees.len()),
-            });
+            let mut item = self.item(*index, node)?;
+            let with_the_core = left.into_iter().filter(|one| !may_leave(one));
+            for follower in with_the_core.filter_map(|one| self.freed_by(one, node)) {
+                let (frees, cost) = follower;
+                for (sum, more) in item.frees.iter_mut().zip(frees) {
+                    *sum = sum.saturating_add(more);
+                }
+                item.cost.add(&cost);
+            }
+            items.push(item);
         }
         let free = free_on(what_if.state, &self.resources, node);
         let costs = NodeCosts::new(&free, &self.asked, 1, &items, &self.units.zero);
-        let step = costs.steps.into_iter().find(|step| step.fits > 0);
-        step.filter(|_| costs.is_exact)
+        if costs.is_exact {
+            return costs.steps.into_iter().find(|step| step.fits > 0);
+        }
+        let least = items.into_iter().map(|item| item.cost).min()?;
+        Some(Step {
+            fits: 0,
+            cost: least,
+            units: SmallVec::new(),
+        })
+    }
+
+    /// What a unit gives back on a node, and its part of the unit's cost.
+    fn freed_by(&self, unit: &Unit, node: NodeId) -> Option<(Amounts, Cost)> {
+        let frees = unit.frees.iter().find(|(on, _)| *on == node);
+        let resources = self.resources.iter();
+        let amounts = |frees| resources.map(|id| amount_of(frees, *id)).collect();
+        frees.map(|(_, frees)| (amounts(frees), unit.cost.part(unit.frees.len())))
+    }
+
+    fn item(&self, unit: usize, node: NodeId) -> Option<Item> {
+        let (frees, cost) = self.freed_by(&self.units.all[unit], node)?;
+        Some(Item { unit, frees, cost })
     }
 
     /// The units of the first node, if the room there is certain to be the cheapest.
@@ -250,6 +275,9 @@ impl Shelf {
                 _ => self.read(what_if, kind, node),
             }
         };
+        if step.fits == 0 {
+            return None;
+        }
         let mut set: Vec<usize> = step.units.to_vec();
         let units = &self.units.all;
         let followers = step.units.iter().flat_map(|unit| &units[*unit].followers);
