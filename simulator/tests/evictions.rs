@@ -111,6 +111,29 @@ fn evictions_serve_the_worst_served_queue_and_cost_what_they_say() {
     assert!(lost_gpu_s[1] < lost_gpu_s[0], "{lost_gpu_s:?}");
 }
 
+/// The ten days of `docs/simulating.md`, which has the generated month, too: that takes 20 minutes.
+#[test]
+fn every_queue_gets_nearly_all_of_its_quota() {
+    let ten_days = Settings {
+        days: 10,
+        scale: Scale::Cluster {
+            gpus: Some(256),
+            load_percent: 90,
+        },
+        queues: None,
+        ..BUSY
+    };
+    let trace = generate(&ten_days).unwrap();
+    let run = run(Policy::DrfEvictions, &trace);
+    let workload = Workload {
+        jobs: &trace.jobs,
+        queues: &trace.queues,
+        gpus_per_node: GPUS_PER_NODE,
+    };
+    let (queue, served) = fairness(&run, workload).worst().unwrap();
+    assert!(served >= 0.99, "{queue:?} gets {served} of its quota");
+}
+
 #[test]
 fn the_same_trace_gives_the_same_evictions() {
     let trace = trace(Some(3_600));
