@@ -26,9 +26,10 @@ const FINALIZER: &str = "example.com/saves-its-work";
 /// two looks for plans.
 const A_WHILE: Duration = Duration::from_secs(3);
 
-const WITH_KWOK: Options = Options {
+/// The real controllers make pods of Jobs anew and count what budgets allow.
+const WITH_CONTROLLERS: Options = Options {
     kwok: true,
-    controllers: &[],
+    controllers: CONTROLLERS,
     kube_scheduler: false,
     native_gangs: false,
     audit: false,
@@ -177,11 +178,7 @@ fn slow_job() -> Value {
 
 #[tokio::test]
 async fn a_gang_of_higher_priority_takes_the_room_of_jobs_whose_pods_come_back() {
-    let options = Options {
-        controllers: CONTROLLERS,
-        ..WITH_KWOK
-    };
-    let Some(cluster) = begin("preempt", options).await else {
+    let Some(cluster) = begin("preempt", WITH_CONTROLLERS).await else {
         return;
     };
     let [node] = cluster.nodes(["r1"]).await;
@@ -246,7 +243,7 @@ async fn come_back_and_wait(cluster: &Cluster, jobs: [&str; 4], victims: &[Strin
 
 #[tokio::test]
 async fn a_queue_gets_its_quota_back_from_the_surplus_of_another() {
-    let Some(cluster) = begin("reclaim", WITH_KWOK).await else {
+    let Some(cluster) = begin("reclaim", WITH_CONTROLLERS).await else {
         return;
     };
     two_queues(&cluster).await;
@@ -290,7 +287,7 @@ async fn a_queue_gets_its_quota_back_from_the_surplus_of_another() {
 /// such a pod would preempt members of its own queue.
 #[tokio::test]
 async fn room_that_is_left_slowly_is_nobody_elses() {
-    let Some(cluster) = begin("slowly", WITH_KWOK).await else {
+    let Some(cluster) = begin("slowly", WITH_CONTROLLERS).await else {
         return;
     };
     two_queues(&cluster).await;

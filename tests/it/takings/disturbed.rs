@@ -1,11 +1,11 @@
 //! What changes between the first eviction of a plan and the last one: budgets and nodes that come.
 
-use gpu_batch::lab::local::{CONTROLLERS, Options};
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use super::diary::Diary;
 use super::interrupted::{ONE_A_SECOND, asked, full_nodes, names};
-use super::{A_WHILE, WITH_KWOK, begin, evictions, high_gang, let_go, name_of};
+use super::{A_WHILE, WITH_CONTROLLERS, begin, evictions, high_gang, let_go, name_of};
 use crate::cluster::{Cluster, stays, until};
 use crate::work::ensure;
 
@@ -13,7 +13,7 @@ use crate::work::ensure;
 /// after the first of five instead of two, for the sake of slow machines.
 #[tokio::test]
 async fn nodes_that_come_amid_evictions_are_used_and_nobody_else_is_evicted() {
-    let Some(cluster) = begin("grown", WITH_KWOK).await else {
+    let Some(cluster) = begin("grown", WITH_CONTROLLERS).await else {
         return;
     };
     cluster.nodes(["r1"; 5]).await;
@@ -74,9 +74,8 @@ async fn keep_jobs(cluster: &Cluster, jobs: &[String]) {
 #[tokio::test]
 async fn a_budget_that_comes_amid_evictions_ends_the_plan_and_all_come_back() {
     let options = Options {
-        controllers: CONTROLLERS,
         audit: true,
-        ..WITH_KWOK
+        ..WITH_CONTROLLERS
     };
     let Some(cluster) = begin("budgeted", options).await else {
         return;

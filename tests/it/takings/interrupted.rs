@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use gpu_batch::lab::local::{CONTROLLERS, Options, SchedulerProcess};
+use gpu_batch::lab::local::{Options, SchedulerProcess};
 use gpu_batch::live::Scheduler;
 use serde_json::json;
 
 use super::diary::Diary;
-use super::{A_WHILE, WITH_KWOK, begin, evictions, high_gang, is_gone, let_go, run, slow};
+use super::{A_WHILE, WITH_CONTROLLERS, begin, evictions, high_gang, is_gone, let_go, run, slow};
 use crate::cluster::{Cluster, stays, until};
 use crate::http::get;
 use crate::work::ensure;
@@ -48,7 +48,7 @@ fn process(cluster: &Cluster, identity: &str) -> SchedulerProcess {
 /// instead of two, so that it dies before the last one on a slow machine, too.
 #[tokio::test]
 async fn the_successor_of_a_leader_that_is_killed_amid_evictions_evicts_the_same_pods() {
-    let Some(cluster) = begin("succession", WITH_KWOK).await else {
+    let Some(cluster) = begin("succession", WITH_CONTROLLERS).await else {
         return;
     };
     cluster.nodes(RACKS).await;
@@ -85,7 +85,7 @@ async fn the_successor_of_a_leader_that_is_killed_amid_evictions_evicts_the_same
 /// the first of six instead of two, for the sake of slow machines.
 #[tokio::test]
 async fn nobody_is_evicted_any_more_for_a_gang_that_is_deleted() {
-    let Some(cluster) = begin("deleted", WITH_KWOK).await else {
+    let Some(cluster) = begin("deleted", WITH_CONTROLLERS).await else {
         return;
     };
     cluster.nodes(RACKS).await;
@@ -202,9 +202,8 @@ async fn refuse(cluster: &Cluster, pod: &str) {
 #[tokio::test]
 async fn pods_that_must_not_be_evicted_are_not_and_nobody_asks_all_the_time() {
     let options = Options {
-        controllers: CONTROLLERS,
         audit: true,
-        ..WITH_KWOK
+        ..WITH_CONTROLLERS
     };
     let Some(cluster) = begin("kept", options).await else {
         return;

@@ -1,11 +1,13 @@
 //! Kubernetes' own scheduler on the nodes of this one, with its own preemption: it makes room for
 //! pods of its own, and evicts pods of ours.
 
-use gpu_batch::lab::local::{CONTROLLERS, Options};
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use super::diary::Diary;
-use super::{A_WHILE, FINALIZER, WITH_KWOK, begin, gang_of, high_gang, is_nominated, let_go, run};
+use super::{
+    A_WHILE, FINALIZER, WITH_CONTROLLERS, begin, gang_of, high_gang, is_nominated, let_go, run,
+};
 use crate::cluster::{Cluster, stays, until};
 use crate::work::{condition, ensure, patched};
 
@@ -14,9 +16,8 @@ const GPUS: u64 = 8;
 
 async fn begin_with_both(namespace: &str) -> Option<Cluster> {
     let options = Options {
-        controllers: CONTROLLERS,
         kube_scheduler: true,
-        ..WITH_KWOK
+        ..WITH_CONTROLLERS
     };
     begin(namespace, options).await
 }
