@@ -65,7 +65,7 @@ use units::{Claimant, May, Unit, Units};
 use what_if::WhatIf;
 
 /// How much work it is to look at a gang that runs, in units of about ten nanoseconds.
-const GIVER_WORK: u64 = 50;
+const GANG_WORK: u64 = 50;
 /// How much work it is to look at one unit, in units of about ten nanoseconds.
 const UNIT_WORK: u64 = 50;
 
@@ -383,7 +383,7 @@ impl Planning<'_> {
             return Begun::Answered(Ok(plan));
         }
         let units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
-        what_if.work += GIVER_WORK * units.givers() as u64;
+        what_if.work += GANG_WORK * units.gang_count() as u64;
         Begun::Searching(Kept {
             gang: self.claimant.gang,
             queue: self.claimant.queue,
