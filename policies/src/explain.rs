@@ -1,7 +1,7 @@
 //! Why a gang waits, taken apart for `gpu-batch explain`: the words shared with the shells.
 //! `tell::explain` works out explanations.
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub use crate::queues::{ComparedBy, DecidedBy, DecidingQuota, DominantShare, Level, Sibling};
 
 use crate::facts::{Amount, RuntimeSource, UnixMs};
 use crate::reason::Reason;
