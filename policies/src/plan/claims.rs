@@ -507,8 +507,8 @@ fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) 
 /// Whether a member of a gang is still to leave for a gang with a hold.
 fn loses_to(state: &ClusterState, gang: GangId, holder: GangId) -> bool {
     let hold = state.holds.get(Holder::Gang(holder));
-    let mut givers = hold.into_iter().flat_map(|hold| state.to_leave(hold));
-    givers.any(|pod| pod.gang() == Some(gang))
+    let mut leavers = hold.into_iter().flat_map(|hold| state.to_leave(hold));
+    leavers.any(|pod| pod.gang() == Some(gang))
 }
 
 /// Takes what is booked for a gang with a hold out of its queue, and returns it: the queue, the

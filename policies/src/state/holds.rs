@@ -45,10 +45,10 @@ pub(crate) struct Hold {
     pub(crate) to: Option<(QueueId, bool)>,
     /// Each is room for a pod of a class on a node.
     pub(crate) places: Vec<(ClassId, NodeId)>,
-    /// The pods that leave for the holder. What is held for others does not come out of their room
-    /// when the holder is placed: no holder takes the room of another's victims first and leaves
-    /// that other to wait for its own.
-    pub(crate) victims: Vec<Uid>,
+    /// The pods whose leaving makes the room, evicted or by themselves; some may be gone. What is
+    /// held for others does not come out of the room of these pods when the holder is placed: no
+    /// holder takes the room of another's leavers first and leaves that other to wait for its own.
+    pub(crate) leavers: Vec<Uid>,
     /// What the queue is charged for, while the hold is in force.
     pub(crate) booked: Option<(QueueId, Demand)>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Holds {
     /// Queues have changed since takings were last followed.
     pub(crate) queues_changed: bool,
     /// Pods that count elsewhere, for something else, or nowhere, since takings were last followed:
-    /// some of them may be victims.
+    /// some of them may be pods that a taking reclaims.
     pub(crate) rebooked: Vec<Uid>,
 }
 
@@ -148,7 +148,7 @@ impl Hold {
             holder,
             to,
             places,
-            victims: Vec::new(),
+            leavers: Vec::new(),
             booked: None,
         }
     }
@@ -261,10 +261,10 @@ impl ClusterState {
         }
     }
 
-    /// Counts the room of victims of a hold as staying, and returns those of which it was counted
-    /// as coming.
-    pub(crate) fn uncount_victims(&mut self, hold: &Hold) -> Vec<PodId> {
-        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+    /// Counts the room of the leavers of a hold as staying, and returns the pods of which it was
+    /// counted as coming.
+    pub(crate) fn uncount_leavers(&mut self, hold: &Hold) -> Vec<PodId> {
+        let pods = hold.leavers.iter().filter_map(|uid| self.pod_ids.get(uid));
         let leaving = pods.copied().filter(|pod| self.pods[*pod].leaving);
         let leaving: Vec<PodId> = leaving.collect();
         for pod in &leaving {
@@ -273,10 +273,10 @@ impl ClusterState {
         leaving
     }
 
-    /// Counts the room of victims as coming again. `announce`: whether refused gangs are to hear of
-    /// room that this leaves beside holds.
-    pub(crate) fn count_victims(&mut self, victims: &[PodId], announce: bool) {
-        for pod in victims {
+    /// Counts the room of these leavers of a hold as coming again. `announce`: whether refused gangs
+    /// are to hear of room that this leaves beside holds.
+    pub(crate) fn count_leavers(&mut self, leavers: &[PodId], announce: bool) {
+        for pod in leavers {
             self.count_leaving(*pod, true, announce);
         }
     }
@@ -296,9 +296,9 @@ impl ClusterState {
         needed.all(|((node, resource), amount)| self.nodes[node].is_unused(resource, amount))
     }
 
-    /// The victims of a hold that are still to leave their nodes.
+    /// The leavers of a hold that are still to leave their nodes.
     pub(crate) fn to_leave(&self, hold: &Hold) -> impl Iterator<Item = &Pod> {
-        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+        let pods = hold.leavers.iter().filter_map(|uid| self.pod_ids.get(uid));
         let pods = pods.map(|pod| &self.pods[*pod]);
         pods.filter(|pod| pod.leaving && pod.stage.node().is_some())
     }
