@@ -237,10 +237,7 @@ impl Txn {
                     continue;
                 }
                 state.count_leavers(&leavers, true);
-                state
-                    .freed
-                    .extend(hold.places.iter().map(|(_, node)| *node));
-                state.released.extend(hold.to.map(|(queue, _)| queue));
+                state.announce_hold(&hold);
                 state.forget_hold(&hold);
                 if let Holder::Owner(owner) = hold.holder {
                     leave_to_others(state, &mut hold, owner, &self.placed);

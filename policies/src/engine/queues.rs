@@ -28,7 +28,7 @@ impl Engine {
         let gangs: BTreeSet<GangId> = named.chain(touched).collect();
         for id in gangs {
             if self.progress[id]
-                .tally
+                .tally()
                 .is_some_and(|tally| tally.queue == queue)
             {
                 self.replace_tally(id, None);
@@ -59,7 +59,7 @@ impl Engine {
         self.planner.forget_queues(self.settings.queueing);
         self.teller.forget_queues();
         for progress in self.progress.made_mut() {
-            progress.tally = None;
+            progress.replace_tally(None);
         }
     }
 }

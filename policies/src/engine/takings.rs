@@ -22,7 +22,7 @@ impl Engine {
                 self.fail_taking(gang, now_ms);
             }
         }
-        let queues_changed = core::mem::take(&mut self.state.holds.queues_changed);
+        let queues_changed = self.state.holds.take_change_of_queues();
         self.binder.renew_givers(&mut self.state, queues_changed);
         if queues_changed {
             self.end_takings_beyond_bounds(now_ms);
@@ -31,7 +31,7 @@ impl Engine {
             self.planner.note_chance_to_claim();
         }
         self.state.end_old_holds(now_ms);
-        let stirred = core::mem::take(&mut self.state.holds.stirred);
+        let stirred = self.state.holds.take_stirred();
         let mut holders: BTreeSet<Holder> = BTreeSet::new();
         for node in stirred {
             let lost = !self.state.nodes.get(node).is_some_and(Node::keeps_holds);

@@ -31,7 +31,7 @@ impl Engine {
         }
         let (gang, pod) = find(&self.state, subject)?;
         let before = self.state.changes.end();
-        let stirred = self.state.holds.stirred.clone();
+        let stirred = self.state.holds.take_stirred();
         let queue = self.planner.waiting()[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
         let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
@@ -51,7 +51,7 @@ impl Engine {
         // All that was tried is undone: it is no news for a search or for those that room is held
         // for.
         self.planner.note_undone(before, self.state.changes.end());
-        self.state.holds.stirred = stirred;
+        self.state.holds.restore_stirred(stirred);
         Ok(explanation)
     }
 

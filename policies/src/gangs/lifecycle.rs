@@ -26,7 +26,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, by_leaf, has_started};
 use crate::gangs::first_look::{self, FirstLook};
 use crate::gangs::judge;
-use crate::gangs::progress::{Backoff, Progress, Start};
+use crate::gangs::progress::{Progress, Start};
 use crate::gangs::sub_groups::{self, below, is_assumed, unfinished_of};
 use crate::ids::{ById, GangId};
 use crate::settings::Settings;
@@ -137,7 +137,7 @@ fn follow_start(
     // The pause of a sub-group that is refused again and again must not end because others run.
     let settled = gang.sub_groups.is_empty() || completed;
     if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
-        gang.backoff = Backoff::default();
+        gang.end_backoff();
     }
     lost && matches!(gang.start, Start::Complete { .. })
 }

@@ -69,12 +69,12 @@ pub(crate) struct Holds {
     ends: BTreeMap<Uid, UnixMs>,
     /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since takings
     /// were last followed.
-    pub(crate) stirred: BTreeSet<NodeId>,
+    pub(super) stirred: BTreeSet<NodeId>,
     /// Queues have changed since takings were last followed.
-    pub(crate) queues_changed: bool,
+    pub(super) queues_changed: bool,
     /// Pods that count elsewhere, for something else, or nowhere, since takings were last followed:
     /// some of them may be pods that a taking reclaims.
-    pub(crate) rebooked: Vec<Uid>,
+    pub(super) rebooked: Vec<Uid>,
 }
 
 impl Holds {
@@ -125,6 +125,36 @@ impl Holds {
     pub(crate) fn deadline(&self) -> Option<UnixMs> {
         let stuck = self.stuck_at.first().map(|(at_ms, _)| *at_ms);
         self.ends.values().copied().chain(stuck).min()
+    }
+
+    /// Takes the nodes whose holds may not be kept, and the nodes with holds that a pod has left.
+    pub(crate) fn take_stirred(&mut self) -> BTreeSet<NodeId> {
+        core::mem::take(&mut self.stirred)
+    }
+
+    /// Puts back what [`Holds::take_stirred`] has returned, after all changes since were undone.
+    pub(crate) fn restore_stirred(&mut self, stirred: BTreeSet<NodeId>) {
+        self.stirred = stirred;
+    }
+
+    /// Whether queues have changed since this was last asked.
+    pub(crate) fn take_change_of_queues(&mut self) -> bool {
+        core::mem::take(&mut self.queues_changed)
+    }
+
+    /// Whether queues have changed since [`Holds::take_change_of_queues`].
+    pub(crate) fn have_queues_changed(&self) -> bool {
+        self.queues_changed
+    }
+
+    /// Takes the pods that count elsewhere, for something else, or nowhere, since the last call.
+    pub(crate) fn take_rebooked(&mut self) -> Vec<Uid> {
+        core::mem::take(&mut self.rebooked)
+    }
+
+    /// The pods that [`Holds::take_rebooked`] would return.
+    pub(crate) fn rebooked(&self) -> &[Uid] {
+        &self.rebooked
     }
 
     /// Lets the hold for the pods of an owner end at a time.
@@ -251,6 +281,12 @@ impl ClusterState {
         for holder in here.map(|hold| hold.holder).collect::<Vec<_>>() {
             self.end_hold(holder);
         }
+    }
+
+    /// Lets refused gangs hear of the room of a hold that was given up.
+    pub(crate) fn announce_hold(&mut self, hold: &Hold) {
+        self.freed.extend(hold.places.iter().map(|(_, node)| *node));
+        self.released.extend(hold.to.map(|(queue, _)| queue));
     }
 
     /// Forgets a hold for good, after it was given up.
