@@ -92,7 +92,7 @@ impl Engine {
         self.replace_tally(id, now);
     }
 
-    /// Lets a gang count as this in its queue and the queues above it; `None`: it does not count.
+    /// Lets a gang count as `now` in its queue and the queues above it; `None`: it does not count.
     pub(crate) fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
         let before = self.progress[id].replace_tally(now);
         if before != now {

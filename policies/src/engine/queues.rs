@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Counts what queues have used, if the next time of the grid has come. Statuses of queues tell
-    /// it.
+    /// what they have used.
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);

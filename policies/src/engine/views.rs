@@ -48,8 +48,7 @@ impl Engine {
         };
         let (teller, mut scene, _) = self.telling();
         let explanation = teller.explain(&mut scene, &question);
-        // All that was tried is undone: it is no news for a search or for those that room is held
-        // for.
+        // All that was tried is undone: it is no news for a search, or for the holders of room.
         self.planner.note_undone(before, self.state.changes.end());
         self.state.holds.restore_stirred(stirred);
         Ok(explanation)

@@ -53,8 +53,8 @@ impl Start {
     }
 
     /// Since when an unfinished gang or sub-group is known to have no way to be completed; `None`:
-    /// it is not unfinished, it still `waits` for an answer, or this process does not lead; when it
-    /// leads again, the time counts anew.
+    /// the gang or sub-group is not unfinished, it still `waits` for an answer, or this process
+    /// does not lead; when it leads again, the time counts anew.
     pub(crate) fn stuck(&mut self, waits: bool, leading: bool, now_ms: UnixMs) -> Option<UnixMs> {
         let Self::Unfinished { stuck_ms } = self else {
             return None;

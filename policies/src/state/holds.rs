@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 /// How long after the time by which a pod was to be gone its room still counts as coming.
 const STUCK_AFTER_MS: u64 = 60_000;
 
-/// For whom room is held.
+/// A gang, an owner or a foreign pod for which room is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Holder {
     /// A gang that waits.
@@ -309,8 +309,8 @@ impl ClusterState {
         leaving
     }
 
-    /// Counts the room of these leavers of a hold as coming again. `announce`: whether refused gangs
-    /// are to hear of room that this leaves beside holds.
+    /// Counts the room of these leavers of a hold as coming again. `announce`: whether refused
+    /// gangs are to hear of room that this leaves beside holds.
     pub(crate) fn count_leavers(&mut self, leavers: &[PodId], announce: bool) {
         for pod in leavers {
             self.count_leaving(*pod, true, announce);

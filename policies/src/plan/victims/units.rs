@@ -145,7 +145,7 @@ impl EvictableGang {
 }
 
 impl May {
-    /// Whether a unit of which this is true may leave in a plan of this action.
+    /// Whether a unit that may be evicted for this may leave in a plan of this action.
     pub(super) fn leave(self, action: Action) -> bool {
         match action {
             Action::Free => false,
@@ -156,7 +156,8 @@ impl May {
         }
     }
 
-    /// Whether such a unit may leave in a plan of this action and have no other place.
+    /// Whether a unit that may be evicted for this may leave in a plan of this action and have no
+    /// other place.
     pub(super) fn leave_for_good(self, action: Action) -> bool {
         match action {
             Action::Consolidate => false,
@@ -190,7 +191,7 @@ impl Units {
         units
     }
 
-    /// There is no plan, as far as these units are known.
+    /// The answer that there is no plan, as far as these units are known.
     pub(super) fn no_plan(&self, why: Why, is_proved: bool) -> NoPlan {
         let guarded = self.all.iter().find(|unit| unit.is_guarded);
         NoPlan {
@@ -206,7 +207,8 @@ impl Units {
         self.gangs.len()
     }
 
-    /// Whether pods of any gang may leave in a plan of this action, as far as the gang alone decides.
+    /// Whether pods of any gang may leave in a plan of this action, as far as the gang alone
+    /// decides.
     pub(super) fn could_leave(&self, action: Action) -> bool {
         let leave = |gang: &EvictableGang| gang.may.leave(action) || gang.surplus_may.leave(action);
         self.gangs.iter().any(leave)
@@ -359,8 +361,8 @@ fn add(
     all.push(core);
 }
 
-/// A gang as far as its pods may be evicted, and when more of them may be. `None`: none of them ever
-/// may.
+/// A gang with what its pods may be evicted for, and when more of them may be. `None`: none of its
+/// pods ever may.
 fn evictable_gang(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
@@ -371,7 +373,8 @@ fn evictable_gang(
     let (minimum, is_protected) = (&holding.minimum, holding.is_protected);
     let gang = &state.gangs[minimum.gang];
     let runs = progress[minimum.gang].start.complete_ms().is_some();
-    // A gang of which a part is on its way, or counts elsewhere, is left alone.
+    // A gang of which a member is on its way to a node, or does not count in the gang's queue, is
+    // left alone.
     if minimum.gang == claimant.gang || !gang.spec.preemptible || !runs || !minimum.is_settled {
         return None;
     }
@@ -415,7 +418,7 @@ fn evictable_gang(
     Some((evictable, next_ms))
 }
 
-/// What of a gang is a unit.
+/// Which part of a gang is a unit.
 #[derive(Debug, Clone, Copy)]
 enum What {
     /// Its minimum; with the place of its priority in [`Units::priorities`].
@@ -424,6 +427,7 @@ enum What {
     Surplus(usize),
 }
 
+/// The unit of these pods of a gang. `priorities`: how many priorities costs tell apart.
 fn unit(
     state: &ClusterState,
     gang: &EvictableGang,
@@ -489,8 +493,8 @@ fn unit(
     }
 }
 
-/// What evicting these pods uses up of disruption budgets. `None`: one of them is selected by two,
-/// and the API server refuses to evict such a pod. Budgets guard running pods only.
+/// What evicting these pods uses up of disruption budgets. `None`: two budgets select one of the
+/// pods, and the API server refuses to evict such a pod. Budgets guard running pods only.
 fn guards(state: &ClusterState, pods: &[PodId]) -> Option<Vec<Guard>> {
     let mut guards = Vec::new();
     for pod in pods.iter().filter(|pod| state.pods[**pod].running) {
