@@ -81,7 +81,8 @@ pub struct Evict {
     pub pod: PodReference,
     /// Why the pod is evicted.
     pub cause: EvictionCause,
-    /// For whom; `None` where the cause is a rule about the pod's own gang.
+    /// The gang for which the pod is evicted; `None` where the cause is a rule about the pod's own
+    /// gang.
     pub beneficiary: Option<Beneficiary>,
 }
 
@@ -152,7 +153,7 @@ pub enum StatusPatch {
         status: QueueStatus,
     },
     /// `status.nominatedNodeName` of a pod that waits: where room is being made for it. It is the
-    /// only record of that, from which the next leader learns for whom room is kept.
+    /// only record of that, from which the next leader learns for which gang room is kept.
     Nominated {
         /// The pod that waits.
         pod: PodReference,

@@ -142,8 +142,8 @@ impl Engine {
             teller.review(scene.view(), binder);
         }
         self.unfinished |= teller.tell(&mut scene, binder);
-        // What this step itself has freed may let other gangs start, and what it takes from gangs
-        // may keep these from starting more: the next step, which looks at them, follows at once.
+        // Room that this step has freed may let gangs start, and gangs of which this step lets pods
+        // leave must be looked at: the next step, which does both, follows at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
         self.unfinished |= !self.state.touched.is_empty();
         // A plan that has come to nothing while it was sent is ended by the next step, too.

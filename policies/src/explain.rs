@@ -1,7 +1,7 @@
 //! Why a gang waits, taken apart for `gpu-batch explain`: the words shared with the shells.
 //! `tell::explain` works out explanations.
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub use crate::queues::{ComparedBy, DecidedBy, DecidingQuota, DominantShare, Level, Sibling};
 
 use crate::facts::{Amount, RuntimeSource, UnixMs};
 use crate::reason::Reason;
@@ -68,8 +68,8 @@ pub struct Explanation {
     /// When the gang is expected to start; `None`: it does not wait for room alone, or there are no
     /// reservations.
     pub expected_start: Option<ExpectedStart>,
-    /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
-    /// not wait for room.
+    /// The gangs that would have to give the gang room, or why none can; `None`: the gang does not
+    /// wait for room.
     pub eviction: Option<Result<EvictionPlan, NoEvictionPlan>>,
     /// The queues and gangs that could take the gang's own room; `None`: the gang does not run.
     pub takers: Option<Takers>,
@@ -129,8 +129,8 @@ pub struct EvictionPlan {
     pub is_optimal: bool,
     /// How many gangs any plan by this right breaks, as far as is proved.
     pub gangs_broken_at_least: u64,
-    /// When the `preemptionDelay` of the gang ends, before which nobody is evicted for it; `None`:
-    /// it has ended, or nobody has to leave.
+    /// When the `preemptionDelay` of the gang ends, before which no pod is evicted for it; `None`:
+    /// the delay has ended, or no pod has to be evicted.
     pub from_ms: Option<UnixMs>,
 }
 

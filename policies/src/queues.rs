@@ -40,7 +40,7 @@ pub(crate) use claims::Giver;
 pub(crate) use keys::{Demand, GovernedId, add_demand, amount_in};
 pub(crate) use ledger::{Bound, Excess, TightLimit};
 pub(crate) use order::LineUp;
-pub use order::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub use order::{ComparedBy, DecidedBy, DecidingQuota, DominantShare, Level, Sibling};
 pub(crate) use refresh::Refreshed;
 
 use crate::facts::{Amount, QueueFacts};

@@ -57,7 +57,7 @@ pub struct Settings {
 /// How running pods are evicted so that others can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evictions {
-    /// How many such evictions may be under way, as requests; 0: nobody is evicted to make room.
+    /// How many such evictions may be under way, as requests; 0: no pod is evicted to make room.
     pub in_flight: u32,
     /// How many such evictions are sent in a second, at least 1.
     pub per_second: u32,

@@ -122,8 +122,8 @@ pub(crate) struct ClusterState {
     /// Queues in which less is allocated or asked for than when the planner last took this set, or
     /// whose bounds may leave more room.
     pub(crate) released: BTreeSet<QueueId>,
-    /// The gang that is being assessed, tried or told: it is to blame for a panic. All who handle
-    /// gangs have the state at hand; no decision reads this.
+    /// The gang that is being assessed, tried or told: it is to blame for a panic. It is kept in
+    /// the state, which all code that handles gangs has at hand; no decision reads it.
     pub(crate) in_hand: Option<GangId>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Txn {
 #[derive(Debug)]
 enum HoldChange {
     Began(Holder),
-    /// With the pods that are leaving for it, whose room counts as staying meanwhile.
+    /// With the pods that are leaving for the hold, whose room counts as staying meanwhile.
     GaveUp(Hold, Vec<PodId>),
 }
 
@@ -138,8 +138,8 @@ impl Txn {
     /// themselves.
     pub(crate) fn give_up(&mut self, state: &mut ClusterState, holder: Holder) {
         if let Some(hold) = state.take_hold(holder, false) {
-            let victims = state.uncount_victims(&hold);
-            self.holds.push(HoldChange::GaveUp(hold, victims));
+            let leavers = state.uncount_leavers(&hold);
+            self.holds.push(HoldChange::GaveUp(hold, leavers));
         }
     }
 
@@ -185,8 +185,8 @@ impl Txn {
                         state.forget_hold(&hold);
                     }
                 }
-                Some(HoldChange::GaveUp(hold, victims)) => {
-                    state.count_victims(&victims, false);
+                Some(HoldChange::GaveUp(hold, leavers)) => {
+                    state.count_leavers(&leavers, false);
                     state.put_hold(hold);
                 }
                 None => {}
@@ -231,16 +231,13 @@ impl Txn {
             "what was withheld for an attempt is given back before it is kept"
         );
         for change in self.holds {
-            if let HoldChange::GaveUp(mut hold, victims) = change {
+            if let HoldChange::GaveUp(mut hold, leavers) = change {
                 if let Holder::Foreign(..) = hold.holder {
                     state.put_hold(hold);
                     continue;
                 }
-                state.count_victims(&victims, true);
-                state
-                    .freed
-                    .extend(hold.places.iter().map(|(_, node)| *node));
-                state.released.extend(hold.to.map(|(queue, _)| queue));
+                state.count_leavers(&leavers, true);
+                state.announce_hold(&hold);
                 state.forget_hold(&hold);
                 if let Holder::Owner(owner) = hold.holder {
                     leave_to_others(state, &mut hold, owner, &self.placed);

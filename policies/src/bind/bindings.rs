@@ -207,8 +207,8 @@ impl Binder {
             Outcome::Refused { message } => {
                 let gang = state.pods[state.pod_ids[&uid]].gang();
                 if let Some(gang) = gang {
-                    let backoff = &mut progress[gang].backoff;
-                    let retry_at_ms = backoff.refused(now_ms, settings.retry_after_ms);
+                    let first_ms = settings.retry_after_ms;
+                    let retry_at_ms = progress[gang].note_refused_binding(now_ms, first_ms);
                     self.timers.set(retry_at_ms, Timer::Gang(gang));
                     note_refused(state, uid, &message, retry_at_ms);
                 }

@@ -75,7 +75,7 @@ impl Binder {
             }
         }
         if cause == EvictionCause::Unwind && asked_for > 0 {
-            progress[id].backoff.unwound = true;
+            progress[id].note_unwound();
         }
         asked_for
     }

@@ -207,7 +207,7 @@ impl Takings {
 
     /// See [`Binder::renew_givers`].
     fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
-        let rebooked = core::mem::take(&mut state.holds.rebooked);
+        let rebooked = state.holds.take_rebooked();
         // tests plant bugs here: givers-follow
         let gangs = match in_all {
             true => self.by_gang.keys().copied().collect(),
@@ -241,12 +241,12 @@ impl Takings {
         if !self.giving.is_of(givers) {
             found.push("queues give for other takings than there are".into());
         }
-        let renewed_next = self.giving.takers_of(&state.holds.rebooked);
+        let renewed_next = self.giving.takers_of(state.holds.rebooked());
         for (gang, taking) in &self.by_gang {
             let there = taking.reclaimed_there(state);
             let givers = taking.givers.as_ref();
             let are_current = givers.is_none_or(|givers| givers.are_current(state, there));
-            if !are_current && !renewed_next.contains(gang) && !state.holds.queues_changed {
+            if !are_current && !renewed_next.contains(gang) && !state.holds.have_queues_changed() {
                 let name = state
                     .gangs
                     .get(*gang)

@@ -30,9 +30,9 @@ impl Chosen<'_> {
         let places = self.plan.places.iter();
         let places = places.map(|(pod, node)| (state.pods[*pod].class, *node));
         let preemptible = state.gangs[self.gang].spec.preemptible;
-        let victims = self.plan.evict.iter().map(|pod| state.pods[*pod].uid);
+        let leavers = self.plan.evict.iter().map(|pod| state.pods[*pod].uid);
         Hold {
-            victims: victims.collect(),
+            leavers: leavers.collect(),
             ..Hold::new(
                 Holder::Gang(self.gang),
                 Some((self.queue, preemptible)),

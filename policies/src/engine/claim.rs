@@ -94,7 +94,7 @@ impl Engine {
         begun
     }
 
-    /// The takings of other gangs than this one.
+    /// What the takings of other gangs mean for a gang of a queue.
     pub(super) fn others(&mut self, queue: QueueId, gang: GangId) -> Others {
         let (state, settings) = (&mut self.state, &self.settings);
         self.binder.renew_givers(state, false);
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// The pods of a taking that were not asked to leave yet.
+    /// The pods that were not asked to leave yet for the taking of a holder.
     fn unsent(&self, holder: Holder) -> impl Iterator<Item = PodId> {
         let taking = match holder {
             Holder::Gang(gang) => self.binder.takings.get(gang),
@@ -235,7 +235,7 @@ impl Engine {
     }
 
     /// Adopts the nominations of members that wait: the last leader was making room for their
-    /// gangs.
+    /// gangs. No pod is evicted for these plans any more.
     pub(super) fn adopt_nominations(&mut self) {
         for gang in self.state.gangs.ids() {
             let Some((queue, _)) = self.planner.waiting()[gang].place else {
@@ -246,7 +246,7 @@ impl Engine {
             if places.is_empty() || places.len() < counts.needed as usize {
                 continue;
             }
-            let plan = &Plan::of_nominations(places);
+            let plan = &Plan::without_evictions(places);
             let chosen = Chosen { plan, queue, gang };
             // If a pod was not evicted yet, the room is not coming, and the gang is planned anew.
             if self.is_coming(chosen) {

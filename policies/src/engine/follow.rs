@@ -24,8 +24,7 @@ impl Engine {
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
         self.carry_out(id, consequences);
         // A gang that is being bound gives no room to claimants; once it is bound, it may.
-        let was_binding = core::mem::replace(&mut self.progress[id].is_binding, counts.assumed > 0);
-        if was_binding && counts.assumed == 0 {
+        if self.progress[id].note_binding(counts.assumed > 0) {
             self.planner.note_chance_to_claim();
         }
         if self.settings.reservations > 0 {
@@ -93,9 +92,9 @@ impl Engine {
         self.replace_tally(id, now);
     }
 
-    /// Lets a gang count as this in its queue and the queues above it; `None`: it does not count.
+    /// Lets a gang count as `now` in its queue and the queues above it; `None`: it does not count.
     pub(crate) fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
-        let before = core::mem::replace(&mut self.progress[id].tally, now);
+        let before = self.progress[id].replace_tally(now);
         if before != now {
             self.teller.note_tally(&self.state, before, now);
         }

@@ -28,7 +28,7 @@ impl Engine {
         let gangs: BTreeSet<GangId> = named.chain(touched).collect();
         for id in gangs {
             if self.progress[id]
-                .tally
+                .tally()
                 .is_some_and(|tally| tally.queue == queue)
             {
                 self.replace_tally(id, None);
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Counts what queues have used, if the next time of the grid has come. Statuses of queues tell
-    /// it.
+    /// what they have used.
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);
@@ -59,7 +59,7 @@ impl Engine {
         self.planner.forget_queues(self.settings.queueing);
         self.teller.forget_queues();
         for progress in self.progress.made_mut() {
-            progress.tally = None;
+            progress.replace_tally(None);
         }
     }
 }

@@ -27,7 +27,7 @@ impl Engine {
         }
         self.follow_takings(now_ms);
         self.state.settle_capacity();
-        if core::mem::take(&mut self.state.offered.changed) {
+        if self.state.offered.take_change() {
             self.teller.note_offered(&self.state);
         }
         self.teller.note_queues(self.state.runtimes.follow(now_ms));

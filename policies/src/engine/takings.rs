@@ -22,7 +22,7 @@ impl Engine {
                 self.fail_taking(gang, now_ms);
             }
         }
-        let queues_changed = core::mem::take(&mut self.state.holds.queues_changed);
+        let queues_changed = self.state.holds.take_change_of_queues();
         self.binder.renew_givers(&mut self.state, queues_changed);
         if queues_changed {
             self.end_takings_beyond_bounds(now_ms);
@@ -31,7 +31,7 @@ impl Engine {
             self.planner.note_chance_to_claim();
         }
         self.state.end_old_holds(now_ms);
-        let stirred = core::mem::take(&mut self.state.holds.stirred);
+        let stirred = self.state.holds.take_stirred();
         let mut holders: BTreeSet<Holder> = BTreeSet::new();
         for node in stirred {
             let lost = !self.state.nodes.get(node).is_some_and(Node::keeps_holds);
@@ -53,8 +53,9 @@ impl Engine {
         }
     }
 
-    /// Counts on pods no more that should have been gone for a minute. A gang that holds room on the
-    /// node of such a pod may still get it from others: its status names those that leave.
+    /// Does not count any more on pods that should have been gone for a minute. A gang that holds
+    /// room on the node of such a pod may still get that room from other pods: the status of the
+    /// gang names those that leave.
     pub(super) fn give_up_stuck(&mut self, now_ms: UnixMs) {
         for node in self.state.give_up_stuck(now_ms) {
             for holder in self.state.holds.on_node(node).collect::<Vec<_>>() {
@@ -126,8 +127,9 @@ impl Engine {
     }
 
     /// Ends the taking of a gang that was refused although the room that is held for it is there:
-    /// something else keeps the gang from starting. While a pod is still to leave for it, that may
-    /// be the hold for a gang that moves, whose place is to come out of the room of that pod.
+    /// something else keeps the gang from starting. While a pod is still to leave for the gang, the
+    /// taking goes on: what keeps the gang from starting may be the hold for a gang that moves,
+    /// whose place is to come out of the room of that pod.
     pub(super) fn give_up_taking(&mut self, gang: GangId, now_ms: UnixMs) {
         let holder = Holder::Gang(gang);
         let hold = self.state.holds.get(holder);
@@ -147,7 +149,7 @@ impl Engine {
         self.end_taking(gang, now_ms);
     }
 
-    /// Ends the taking of a gang, because the gang is to be planned anew or needs it no more.
+    /// Ends the taking of a gang that is to be planned anew, or that needs the taking no more.
     pub(super) fn end_taking(&mut self, gang: GangId, now_ms: UnixMs) {
         if !self.binder.end_taking(&mut self.state, gang, true) {
             return;

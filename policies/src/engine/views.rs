@@ -31,7 +31,7 @@ impl Engine {
         }
         let (gang, pod) = find(&self.state, subject)?;
         let before = self.state.changes.end();
-        let stirred = self.state.holds.stirred.clone();
+        let stirred = self.state.holds.take_stirred();
         let queue = self.planner.waiting()[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
         let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
@@ -48,10 +48,9 @@ impl Engine {
         };
         let (teller, mut scene, _) = self.telling();
         let explanation = teller.explain(&mut scene, &question);
-        // All that was tried is undone: it is no news for a search or for those that room is held
-        // for.
+        // All that was tried is undone: it is no news for a search, or for the holders of room.
         self.planner.note_undone(before, self.state.changes.end());
-        self.state.holds.stirred = stirred;
+        self.state.holds.restore_stirred(stirred);
         Ok(explanation)
     }
 

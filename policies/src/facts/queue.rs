@@ -4,7 +4,8 @@ use super::status::{LearnedRuntimes, PastUse};
 use super::{Amount, Labels, MatchOperator, PlacementChoice, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
-/// A min-runtime that is there and cannot be read: nobody evicts the gangs of the queue meanwhile.
+/// A min-runtime that is there and cannot be read: no gang of the queue is evicted for
+/// others meanwhile.
 pub const UNREADABLE_MS: u64 = u64::MAX;
 
 /// A Queue object as it was last seen.

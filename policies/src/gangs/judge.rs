@@ -91,8 +91,8 @@ fn admitted(
     near::check_topologies(state, id)
 }
 
-/// The PodGroup that the members name and that does not exist; `None`: it exists, or they name
-/// none.
+/// The verdict on a gang whose members name a PodGroup that does not exist; `None`: the PodGroup
+/// exists, or the members name none.
 fn missing_object(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let gang = &state.gangs[id];
     let GangKey::Group(source, namespace, name) = &gang.key else {
@@ -109,7 +109,7 @@ fn missing_object(state: &ClusterState, id: GangId) -> Option<Verdict> {
     Some(Verdict::new(Reason::PodGroupNotFound, message))
 }
 
-/// The mistake in the PodGroup itself, if there is one.
+/// What is wrong in the PodGroup itself, or not supported; `None`: nothing.
 fn bad_spec(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let object = state.gangs[id].object.as_ref()?;
     let tree = state.gangs[id].tree.as_ref();
@@ -230,7 +230,7 @@ pub(crate) fn admit(
     })
 }
 
-/// How many members a gang without sub-groups lacks.
+/// The verdict on a gang without sub-groups of which too few members exist.
 fn too_few_members(counts: &Counts) -> Verdict {
     let Counts {
         created, expected, ..
@@ -288,7 +288,8 @@ fn domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
 /// How many sub-groups that are short of members a message names.
 const SHORT_NAMED: usize = 3;
 
-/// Why it is not known in which domain a sub-group must stay: all nodes of its members are gone.
+/// Why it is not known in which domain a sub-group of which members wait must stay: all nodes of
+/// its other members are gone. `None`: there is no such sub-group.
 fn sub_domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let gang = &state.gangs[id];
     let tree = gang.tree()?;
@@ -319,7 +320,7 @@ fn sub_domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
     None
 }
 
-/// Why a pod belongs to no leaf of its gang.
+/// Why a pod belongs to no leaf of its gang; `None`: it belongs to one.
 fn misplaced(state: &ClusterState, pod: &Pod, own: &Own) -> Option<String> {
     let gang = &state.gangs[own.gang?];
     if gang.has_group_of(pod) {
@@ -344,7 +345,7 @@ fn misplaced(state: &ClusterState, pod: &Pod, own: &Own) -> Option<String> {
     Some(format!("pod {name} names sub-group {sub_group:?}, {fault}"))
 }
 
-/// How many members do not exist yet, of a gang with sub-groups by sub-group.
+/// The verdict on a gang of which too few members exist, of a gang with sub-groups by sub-group.
 fn waiting_for_members(state: &ClusterState, id: GangId, counts: &Counts) -> Verdict {
     let gang = &state.gangs[id];
     let Some(tree) = gang.tree() else {

@@ -26,7 +26,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, by_leaf, has_started};
 use crate::gangs::first_look::{self, FirstLook};
 use crate::gangs::judge;
-use crate::gangs::progress::{Backoff, Progress, Start};
+use crate::gangs::progress::{Progress, Start};
 use crate::gangs::sub_groups::{self, below, is_assumed, unfinished_of};
 use crate::ids::{ById, GangId};
 use crate::settings::Settings;
@@ -97,7 +97,8 @@ pub(crate) fn follow_members(
     consequences
 }
 
-/// Whether a complete gang has lost members since the last look.
+/// Takes in how far the gang and its sub-groups have come. Returns whether a complete gang has lost
+/// members since the last look.
 fn follow_start(
     state: &ClusterState,
     progress: &mut ById<GangId, Progress>,
@@ -134,10 +135,11 @@ fn follow_start(
         }
         (known, None) => known,
     };
-    // The pause of a sub-group that is refused again and again must not end because others run.
+    // The pause of a sub-group that is refused again and again must not end because the rest of
+    // the gang runs.
     let settled = gang.sub_groups.is_empty() || completed;
     if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
-        gang.backoff = Backoff::default();
+        gang.end_backoff();
     }
     lost && matches!(gang.start, Start::Complete { .. })
 }
@@ -165,8 +167,8 @@ fn follow_losses(
 }
 
 /// What follows for an unfinished gang, or for sub-groups that were cut off, where they cannot be
-/// completed: their members cannot be placed, or there is no room for them. While a binding is
-/// under way, that is not known.
+/// completed: members cannot be placed, or there is no room for them. While a binding is under way,
+/// it is not known whether the gang or the sub-group can be completed.
 ///
 /// `has_turn`: the gang is still to be tried.
 pub(crate) fn follow_unfinished(

@@ -53,8 +53,8 @@ impl Start {
     }
 
     /// Since when an unfinished gang or sub-group is known to have no way to be completed; `None`:
-    /// it is not unfinished, it still `waits` for an answer, or this process does not lead; when it
-    /// leads again, the time counts anew.
+    /// the gang or sub-group is not unfinished, it still `waits` for an answer, or this process
+    /// does not lead; when it leads again, the time counts anew.
     pub(crate) fn stuck(&mut self, waits: bool, leading: bool, now_ms: UnixMs) -> Option<UnixMs> {
         let Self::Unfinished { stuck_ms } = self else {
             return None;
@@ -67,29 +67,13 @@ impl Start {
     }
 }
 
-/// How often in a row bindings of a gang were refused, and until when it is not tried again.
+/// How often in a row bindings of a gang were refused, and until when the gang is not tried again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Backoff {
-    pub(crate) refusals: u32,
-    pub(crate) until_ms: UnixMs,
+struct Backoff {
+    refusals: u32,
+    until_ms: UnixMs,
     /// Bound members were evicted because a binding had been refused.
-    pub(crate) unwound: bool,
-}
-
-impl Backoff {
-    /// Notes a refused binding: the pause before the next try is twice as long as the last one, up
-    /// to a limit. The limit is low while tries cost nothing, so that the gang starts soon after
-    /// the cause is mended, and high once a try ended in evictions. The refusals of one try count
-    /// once. Returns when the pause ends.
-    pub(crate) fn refused(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
-        if now_ms >= self.until_ms {
-            let doublings_max = if self.unwound { 6 } else { 3 };
-            let wait_ms = first_ms.saturating_mul(1 << self.refusals.min(doublings_max));
-            self.refusals = self.refusals.saturating_add(1);
-            self.until_ms = now_ms.saturating_add(wait_ms);
-        }
-        self.until_ms
-    }
+    unwound: bool,
 }
 
 /// How a gang counts in its queue and the queues above it.
@@ -106,9 +90,9 @@ pub(crate) struct Progress {
     /// How far the gang has come.
     pub(crate) start: Start,
     /// How far each sub-group has come of which a member has a place, by name.
-    pub(crate) sub_groups: BTreeMap<Box<str>, Start>,
+    pub(super) sub_groups: BTreeMap<Box<str>, Start>,
     /// The count of bindings that were refused, and the pause that follows from it.
-    pub(crate) backoff: Backoff,
+    backoff: Backoff,
     /// A member has lost its place since the minimum was last met.
     pub(crate) bereaved: bool,
     /// Since when the gang is below its minimum because it has lost members; `None`: the gang has
@@ -117,9 +101,9 @@ pub(crate) struct Progress {
     /// The condition `Stale` of the gang's PodGroup when this engine first saw the gang complete.
     pub(crate) staleness: Option<Staleness>,
     /// Bindings of members were under way at the last look.
-    pub(crate) is_binding: bool,
+    is_binding: bool,
     /// How the gang counts in its queue; `None`: it does not.
-    pub(crate) tally: Option<Tally>,
+    tally: Option<Tally>,
     /// How many members had a place (or had succeeded) at the last look.
     with_place: u32,
     /// [`Gang::departed`] at the last look.
@@ -146,6 +130,48 @@ impl Progress {
     /// Whether any member had a place (or had succeeded) at the last look.
     pub(crate) fn has_places(&self) -> bool {
         self.with_place > 0
+    }
+
+    /// Notes a refused binding: the pause before the next try is twice as long as the last one, up
+    /// to a limit. The limit is low while tries cost nothing, so that the gang starts soon after
+    /// the cause is mended, and high once a try ended in evictions. The refusals of one try count
+    /// once. `first_ms`: the length of the first pause. Returns when the pause ends.
+    pub(crate) fn note_refused_binding(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
+        let backoff = &mut self.backoff;
+        if now_ms >= backoff.until_ms {
+            let doublings_max = if backoff.unwound { 6 } else { 3 };
+            let wait_ms = first_ms.saturating_mul(1 << backoff.refusals.min(doublings_max));
+            backoff.refusals = backoff.refusals.saturating_add(1);
+            backoff.until_ms = now_ms.saturating_add(wait_ms);
+        }
+        backoff.until_ms
+    }
+
+    /// Notes that bound members are evicted because the gang, or one of its sub-groups, could not
+    /// be completed.
+    pub(crate) fn note_unwound(&mut self) {
+        self.backoff.unwound = true;
+    }
+
+    /// Forgets the bindings that were refused.
+    pub(super) fn end_backoff(&mut self) {
+        self.backoff = Backoff::default();
+    }
+
+    /// Notes whether bindings of members are under way. Returns whether they have just ended.
+    pub(crate) fn note_binding(&mut self, is_binding: bool) -> bool {
+        core::mem::replace(&mut self.is_binding, is_binding) && !is_binding
+    }
+
+    /// How the gang counts in its queue; `None`: it does not.
+    pub(crate) fn tally(&self) -> Option<Tally> {
+        self.tally
+    }
+
+    /// Lets the gang count as this in its queue; `None`: it does not count. Returns how it counted
+    /// before.
+    pub(crate) fn replace_tally(&mut self, now: Option<Tally>) -> Option<Tally> {
+        core::mem::replace(&mut self.tally, now)
     }
 
     /// Takes in how many members have a place now. Returns whether members have lost their places

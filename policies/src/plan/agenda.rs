@@ -161,7 +161,7 @@ impl Agenda {
                 }
             }
             Wake::Queue(full) => put_in(&mut self.queues, *full, gang),
-            // The reservations know who waits for them.
+            // The reservations know which gangs wait for them.
             Wake::Promises => {}
         }
         if self.queueing == Queueing::Strict {

@@ -66,7 +66,7 @@ struct Round {
 type Alike = (QueueId, Shortfall, i32, bool, bool);
 
 impl Claims {
-    /// Notes that something has happened.
+    /// Notes that something has happened that may make a plan possible.
     pub(super) fn note(&mut self) {
         self.is_stale = true;
     }
@@ -88,7 +88,8 @@ impl Claims {
         waits
     }
 
-    /// When the next round begins, or the present one goes on; `None`: when something happens.
+    /// When the next round begins, or the present one goes on; `None`: not before something
+    /// happens.
     fn deadline(&self, has_refused: bool) -> Option<UnixMs> {
         if self.round.is_some() {
             return Some(self.paused_until_ms);
@@ -140,7 +141,7 @@ impl Claims {
 }
 
 impl Planner {
-    /// When the next round of refused gangs begins, or the present one goes on; `None`: when
+    /// When the next round of refused gangs begins, or the present one goes on; `None`: not before
     /// something happens, or a gang is refused.
     pub(crate) fn claims_deadline(&self) -> Option<UnixMs> {
         // A gang with a promise was refused, too, and waits for nothing in the agenda.
@@ -265,8 +266,8 @@ impl Planner {
     }
 
     /// Whether a gang may take room from others: it was refused for room or for a limit, and no
-    /// plan of it is being carried out. A gang that is bound in part is unwound within two seconds,
-    /// and victims take longer to leave.
+    /// plan of it is being carried out. A gang that is bound in part may not: it is unwound within
+    /// two seconds, and victims take longer to leave.
     fn may_claim(&self, state: &ClusterState, queue: QueueId, gang: GangId) -> bool {
         if state.gangs.get(gang).is_none() {
             return false;
@@ -507,8 +508,8 @@ fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) 
 /// Whether a member of a gang is still to leave for a gang with a hold.
 fn loses_to(state: &ClusterState, gang: GangId, holder: GangId) -> bool {
     let hold = state.holds.get(Holder::Gang(holder));
-    let mut givers = hold.into_iter().flat_map(|hold| state.to_leave(hold));
-    givers.any(|pod| pod.gang() == Some(gang))
+    let mut leavers = hold.into_iter().flat_map(|hold| state.to_leave(hold));
+    leavers.any(|pod| pod.gang() == Some(gang))
 }
 
 /// Takes what is booked for a gang with a hold out of its queue, and returns it: the queue, the

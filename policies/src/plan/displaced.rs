@@ -10,7 +10,8 @@ use crate::ids::GangId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// For each gang whose plan was ended for others, these others. It has no circle.
+/// The gangs for which plans of each gang were ended. Followed from gang to gang, they make no
+/// circle.
 #[derive(Debug, Default)]
 pub(super) struct Displaced {
     by: BTreeMap<GangId, BTreeSet<GangId>>,
@@ -22,7 +23,7 @@ impl Displaced {
         self.by.entry(gang).or_default().insert(first);
     }
 
-    /// Forgets a gang whose plan has ended for another cause, or that is gone.
+    /// Forgets a gang whose plan has ended otherwise than for another gang, or that is gone.
     pub(super) fn forget(&mut self, gang: GangId) {
         self.by.remove(&gang);
         self.by.retain(|_, firsts| {

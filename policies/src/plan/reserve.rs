@@ -14,7 +14,7 @@
 //!
 //! A promise is kept and only pulled forward, in the order of promises (conservative backfilling;
 //! with one reservation: EASY; Mu'alem and Feitelson, TPDS 2001). After a change of the order, an
-//! overrun or a loss all promises are made anew. A reservation evicts nobody.
+//! overrun or a loss all promises are made anew. A reservation evicts no pod.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -15,13 +15,13 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `units` | which pods may be evicted together, and for what |
-//! | `cost` | what that costs |
+//! | `cost` | what evictions cost |
 //! | `node_costs`, `choose`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
-//! | `greedy` | a set that makes room, found without it |
+//! | `greedy` | a set that makes room, found without the search |
 //! | `allowances` | which units cannot leave beside others, because a queue gives no more |
-//! | `kept` | what is kept from one slice of it to the next |
+//! | `kept` | what is kept of a search from one slice to the next |
 //! | `shelf` | the answer without a search, for many claimants of one pod |
 //! | `what_if`, `rules` | one set, tried in a transaction, with all rules |
 
@@ -65,7 +65,7 @@ use units::{Claimant, May, Unit, Units};
 use what_if::WhatIf;
 
 /// How much work it is to look at a gang that runs, in units of about ten nanoseconds.
-const GIVER_WORK: u64 = 50;
+const GANG_WORK: u64 = 50;
 /// How much work it is to look at one unit, in units of about ten nanoseconds.
 const UNIT_WORK: u64 = 50;
 
@@ -80,7 +80,7 @@ pub(crate) enum Action {
     Reclaim(ClaimKind),
     /// Gangs of lower priority of the claimant's queue leave.
     Preempt,
-    /// Several of these together.
+    /// Gangs move, queues give and gangs of lower priority leave, in one plan.
     Mixed(ClaimKind),
 }
 
@@ -96,7 +96,7 @@ impl Action {
         self != Self::Consolidate
     }
 
-    /// What the queue of the claimant claims from others; `None`: nothing.
+    /// What the queue of the claimant claims from other queues; `None`: nothing.
     pub(crate) fn claims(self) -> Option<ClaimKind> {
         match self {
             Self::Reclaim(kind) | Self::Mixed(kind) => Some(kind),
@@ -136,7 +136,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// How much it tells users, of several causes for which there is no plan: a bound or a lack of
+    /// How much a cause tells users, of several for which there is no plan: a bound or a lack of
     /// room most, gangs that could only move least.
     fn tells(&self) -> u8 {
         match self {
@@ -171,9 +171,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan that the last leader was carrying out, as far as nominations tell it: nobody is
-    /// evicted for it any more.
-    pub(crate) fn of_nominations(places: Vec<(PodId, NodeId)>) -> Self {
+    /// A plan for which no pod is evicted: the room for these places is free, or is being left.
+    pub(crate) fn without_evictions(places: Vec<(PodId, NodeId)>) -> Self {
         Self {
             action: Action::Free,
             evict: Vec::new(),
@@ -193,7 +192,7 @@ impl Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoPlan {
     pub(crate) why: Why,
-    /// It is certain that there is none.
+    /// It is certain that there is no plan.
     pub(crate) is_proved: bool,
     /// When the next gang has run for long enough to be evicted.
     pub(crate) next_ms: Option<UnixMs>,
@@ -214,15 +213,15 @@ pub(crate) struct Others {
     pub(crate) promised: Vec<Promised>,
 }
 
-/// A queue gives for the taking of a gang, of which no victim has left yet: until then it has to
-/// stay over its bound.
+/// A queue that gives for the taking of a gang, and the gang. While no victim of the taking has
+/// left, the queue has to stay over its bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Promised {
     pub(crate) giver: Giver,
     pub(crate) to: GangId,
 }
 
-/// What a plan is looked for with.
+/// The gang for which a plan is looked for, and what the search reads.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) settings: &'a Settings,
@@ -349,6 +348,7 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// A claimant for which a plan is looked for, and what the search reads beside the state.
 struct Planning<'a> {
     progress: &'a ById<GangId, Progress>,
     settings: &'a Settings,
@@ -365,7 +365,7 @@ impl Planning<'_> {
     ) -> Begun {
         let has_no_room = match what_if.try_set(&[], &[], Action::Free) {
             Ok(end) => {
-                return Begun::Answered(Ok(Plan::of_nominations(end.places)));
+                return Begun::Answered(Ok(Plan::without_evictions(end.places)));
             }
             Err(failure) => failure.is_proved,
         };
@@ -383,7 +383,7 @@ impl Planning<'_> {
             return Begun::Answered(Ok(plan));
         }
         let units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
-        what_if.work += GIVER_WORK * units.givers() as u64;
+        what_if.work += GANG_WORK * units.gang_count() as u64;
         Begun::Searching(Kept {
             gang: self.claimant.gang,
             queue: self.claimant.queue,
@@ -410,7 +410,7 @@ impl Planning<'_> {
                 Ok(answer) => return Some(answer),
                 Err(action) => action,
             };
-            // Where nobody could leave there is nothing to be looked for in another slice.
+            // Where no pod could leave there is nothing to be looked for in another slice.
             if what_if.work > slice_end && kept.units.could_leave(action) {
                 return None;
             }
@@ -438,7 +438,7 @@ impl Planning<'_> {
                 Searched::Nothing { why, is_proved } => Err(kept.units.no_plan(why, is_proved)),
             };
             kept.found.push((action, found));
-            // What follows from a large plan is work, too.
+            // To carry out a large plan is work, too.
             if what_if.work > slice_end {
                 return None;
             }
@@ -556,7 +556,7 @@ impl Planning<'_> {
         Ok(Search::new(core::mem::take(units), tables, action))
     }
 
-    /// The units, of which those go that may leave in any plan.
+    /// All units, with those marked to go that may leave in any plan.
     fn all_that_may_leave(&self, what_if: &mut WhatIf<'_>) -> Units {
         let (state, now_ms) = (&mut *what_if.state, what_if.now_ms);
         let mut units = Units::collect(state, self.progress, self.claimant, now_ms);
@@ -575,7 +575,7 @@ impl Planning<'_> {
         units
     }
 
-    /// Why no gang leaves. `any_goes`: one would if the claimant's queue held nothing.
+    /// Why no gang leaves. `any_goes`: a gang would leave if the claimant's queue held nothing.
     fn why_nobody(&self, any_goes: bool) -> Why {
         match any_goes {
             true => Why::Claims(self.claimant.queue),
@@ -596,7 +596,7 @@ impl Planning<'_> {
 #[derive(Clone, Copy)]
 struct Judge<'a, 'b> {
     what_if: &'a WhatIf<'b>,
-    /// The bounds down to which others give; `None`: nobody gives.
+    /// The bounds down to which other queues give; `None`: no queue gives.
     kind: Option<ClaimKind>,
 }
 
@@ -622,13 +622,13 @@ impl<'a, 'b> Judge<'a, 'b> {
         Self { what_if, kind }
     }
 
-    /// Of units that are reclaimed by a claim that the claimant's queue may make.
+    /// A judge of units that are reclaimed by a claim which the claimant's queue may make.
     fn of_kind(what_if: &'a WhatIf<'b>, kind: ClaimKind) -> Self {
         let kind = Some(kind);
         Self { what_if, kind }
     }
 
-    /// What would be judged if the claimant's queue held nothing.
+    /// The judge that there would be if the claimant's queue held nothing.
     fn of_a_small_queue(self, action: Action) -> Self {
         let kind = action.claims();
         Self { kind, ..self }
@@ -649,7 +649,7 @@ impl<'a, 'b> Judge<'a, 'b> {
     }
 }
 
-/// Whether sums show that there is too little room, before anybody looks at pods of gangs.
+/// Whether sums show that there is too little room, before the units of gangs are built.
 fn lacks_without_a_look(
     state: &ClusterState,
     request: &Request,
@@ -665,7 +665,7 @@ fn lacks_without_a_look(
     action.moves() && sums::lacks(state, request, given)
 }
 
-/// Whether sums show that there is too little room.
+/// Whether sums over these units show that there is too little room.
 fn lacks(state: &ClusterState, request: &Request, units: &[Unit], action: Action) -> bool {
     let given = |resource| {
         let leaves = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
@@ -696,7 +696,7 @@ fn plan_of(state: &ClusterState, units: &[Unit], action: Action, best: Best) -> 
     }
 }
 
-/// Whether pods of a gang that wait say that nobody is to be evicted for them.
+/// Whether pods of a gang that wait say that no pod is to be evicted for them.
 fn never_preempts(state: &ClusterState, gang: GangId) -> bool {
     let members = state.gangs[gang].members.iter();
     let mut waiting = members.filter(|pod| state.pods[**pod].stage == Stage::Waiting);

@@ -71,8 +71,8 @@ impl ClaimState {
         self.plans += 1;
     }
 
-    /// When the gang's `preemptionDelay` ends, before which nobody is evicted for it; `None`: it
-    /// has ended.
+    /// When the gang's `preemptionDelay` ends, before which no pod is evicted for the gang; `None`:
+    /// the delay has ended.
     pub(crate) fn delay_ends_ms(
         &self,
         spec: &GangSpec,

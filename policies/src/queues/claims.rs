@@ -182,7 +182,7 @@ impl QueueTree {
     }
 
     /// Whether a queue, or one above it, has the weight 0 for a key that is held there: such a
-    /// queue gets only what nobody else wants.
+    /// queue gets only what no other queue wants.
     pub(crate) fn is_weightless(&self, queue: QueueId, held: &Demand) -> bool {
         let weightless = |id: QueueId| {
             let node = self.structure.node(id);

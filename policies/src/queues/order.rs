@@ -20,7 +20,7 @@
 
 mod standing;
 
-pub use standing::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub use standing::{ComparedBy, DecidedBy, DecidingQuota, DominantShare, Level, Sibling};
 
 use super::ledger::Matrix;
 use super::node::{Node, Terms};

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 /// How long after the time by which a pod was to be gone its room still counts as coming.
 const STUCK_AFTER_MS: u64 = 60_000;
 
-/// For whom room is held.
+/// A gang, an owner or a foreign pod for which room is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Holder {
     /// A gang that waits.
@@ -45,10 +45,10 @@ pub(crate) struct Hold {
     pub(crate) to: Option<(QueueId, bool)>,
     /// Each is room for a pod of a class on a node.
     pub(crate) places: Vec<(ClassId, NodeId)>,
-    /// The pods that leave for the holder. What is held for others does not come out of their room
-    /// when the holder is placed: no holder takes the room of another's victims first and leaves
-    /// that other to wait for its own.
-    pub(crate) victims: Vec<Uid>,
+    /// The pods whose leaving makes the room, evicted or by themselves; some may be gone. What is
+    /// held for others does not come out of the room of these pods when the holder is placed: no
+    /// holder takes the room of another's leavers first and leaves that other to wait for its own.
+    pub(crate) leavers: Vec<Uid>,
     /// What the queue is charged for, while the hold is in force.
     pub(crate) booked: Option<(QueueId, Demand)>,
 }
@@ -69,12 +69,12 @@ pub(crate) struct Holds {
     ends: BTreeMap<Uid, UnixMs>,
     /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since takings
     /// were last followed.
-    pub(crate) stirred: BTreeSet<NodeId>,
+    pub(super) stirred: BTreeSet<NodeId>,
     /// Queues have changed since takings were last followed.
-    pub(crate) queues_changed: bool,
+    pub(super) queues_changed: bool,
     /// Pods that count elsewhere, for something else, or nowhere, since takings were last followed:
-    /// some of them may be victims.
-    pub(crate) rebooked: Vec<Uid>,
+    /// some of them may be pods that a taking reclaims.
+    pub(super) rebooked: Vec<Uid>,
 }
 
 impl Holds {
@@ -127,6 +127,36 @@ impl Holds {
         self.ends.values().copied().chain(stuck).min()
     }
 
+    /// Takes the nodes whose holds may not be kept, and the nodes with holds that a pod has left.
+    pub(crate) fn take_stirred(&mut self) -> BTreeSet<NodeId> {
+        core::mem::take(&mut self.stirred)
+    }
+
+    /// Puts back what [`Holds::take_stirred`] has returned, after all changes since were undone.
+    pub(crate) fn restore_stirred(&mut self, stirred: BTreeSet<NodeId>) {
+        self.stirred = stirred;
+    }
+
+    /// Whether queues have changed since this was last asked.
+    pub(crate) fn take_change_of_queues(&mut self) -> bool {
+        core::mem::take(&mut self.queues_changed)
+    }
+
+    /// Whether queues have changed since [`Holds::take_change_of_queues`].
+    pub(crate) fn have_queues_changed(&self) -> bool {
+        self.queues_changed
+    }
+
+    /// Takes the pods that count elsewhere, for something else, or nowhere, since the last call.
+    pub(crate) fn take_rebooked(&mut self) -> Vec<Uid> {
+        core::mem::take(&mut self.rebooked)
+    }
+
+    /// The pods that [`Holds::take_rebooked`] would return.
+    pub(crate) fn rebooked(&self) -> &[Uid] {
+        &self.rebooked
+    }
+
     /// Lets the hold for the pods of an owner end at a time.
     pub(crate) fn end_at(&mut self, owner: Uid, at_ms: UnixMs) {
         self.ends.insert(owner, at_ms);
@@ -148,7 +178,7 @@ impl Hold {
             holder,
             to,
             places,
-            victims: Vec::new(),
+            leavers: Vec::new(),
             booked: None,
         }
     }
@@ -253,6 +283,12 @@ impl ClusterState {
         }
     }
 
+    /// Lets refused gangs hear of the room of a hold that was given up.
+    pub(crate) fn announce_hold(&mut self, hold: &Hold) {
+        self.freed.extend(hold.places.iter().map(|(_, node)| *node));
+        self.released.extend(hold.to.map(|(queue, _)| queue));
+    }
+
     /// Forgets a hold for good, after it was given up.
     pub(crate) fn bury_hold(&mut self, hold: &Hold) {
         self.forget_hold(hold);
@@ -261,10 +297,10 @@ impl ClusterState {
         }
     }
 
-    /// Counts the room of victims of a hold as staying, and returns those of which it was counted
-    /// as coming.
-    pub(crate) fn uncount_victims(&mut self, hold: &Hold) -> Vec<PodId> {
-        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+    /// Counts the room of the leavers of a hold as staying, and returns the pods of which it was
+    /// counted as coming.
+    pub(crate) fn uncount_leavers(&mut self, hold: &Hold) -> Vec<PodId> {
+        let pods = hold.leavers.iter().filter_map(|uid| self.pod_ids.get(uid));
         let leaving = pods.copied().filter(|pod| self.pods[*pod].leaving);
         let leaving: Vec<PodId> = leaving.collect();
         for pod in &leaving {
@@ -273,10 +309,10 @@ impl ClusterState {
         leaving
     }
 
-    /// Counts the room of victims as coming again. `announce`: whether refused gangs are to hear of
-    /// room that this leaves beside holds.
-    pub(crate) fn count_victims(&mut self, victims: &[PodId], announce: bool) {
-        for pod in victims {
+    /// Counts the room of these leavers of a hold as coming again. `announce`: whether refused
+    /// gangs are to hear of room that this leaves beside holds.
+    pub(crate) fn count_leavers(&mut self, leavers: &[PodId], announce: bool) {
+        for pod in leavers {
             self.count_leaving(*pod, true, announce);
         }
     }
@@ -296,9 +332,9 @@ impl ClusterState {
         needed.all(|((node, resource), amount)| self.nodes[node].is_unused(resource, amount))
     }
 
-    /// The victims of a hold that are still to leave their nodes.
+    /// The leavers of a hold that are still to leave their nodes.
     pub(crate) fn to_leave(&self, hold: &Hold) -> impl Iterator<Item = &Pod> {
-        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+        let pods = hold.leavers.iter().filter_map(|uid| self.pod_ids.get(uid));
         let pods = pods.map(|pod| &self.pods[*pod]);
         pods.filter(|pod| pod.leaving && pod.stage.node().is_some())
     }

@@ -70,13 +70,19 @@ pub(crate) struct Offered {
     slots: Census,
     /// A node came or went or has other labels or resources, or a Topology has changed, since this
     /// flag was last taken.
-    pub(crate) changed: bool,
+    pub(super) changed: bool,
     /// The first node with some resource or GPU model came, or the last one went, since
     /// [`ClusterState::follow_offered`] last ran.
     names_changed: bool,
 }
 
 impl Offered {
+    /// Whether a node came or went or has other labels or resources, or a Topology has changed,
+    /// since the last call.
+    pub(crate) fn take_change(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
+    }
+
     pub(crate) fn add(&mut self, node: &KnownNode) {
         self.change(node, Census::add);
     }

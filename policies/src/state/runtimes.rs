@@ -151,7 +151,7 @@ impl Runtimes {
 }
 
 impl ClusterState {
-    /// How long a gang is expected to run from the start of its minimum; `None`: nobody knows.
+    /// How long a gang is expected to run from the start of its minimum; `None`: it is not known.
     pub(crate) fn expectation(&self, id: GangId) -> Option<Expectation> {
         let spec = &self.gangs[id].spec;
         let said = spec.expected_runtime_ms.map(|runtime_ms| Expectation {

@@ -233,7 +233,7 @@ impl Teller {
             self.told[id].protected = None;
         }
         if had_held || holds {
-            let tally = view.progress[id].tally.map(|tally| tally.queue);
+            let tally = view.progress[id].tally().map(|tally| tally.queue);
             let queue = tally.or_else(|| state.queues.find(&gang.spec.queue));
             self.protection.note(queue);
         }

@@ -120,8 +120,8 @@ pub(crate) fn why_lost(state: &ClusterState, gang: GangId, node: NodeId) -> Stri
         return "a node that was to have room for it has gone".into();
     };
     let hold = state.holds.get(Holder::Gang(gang));
-    let victims = hold.into_iter().flat_map(|hold| &hold.victims);
-    let pods = victims.filter_map(|uid| state.pod_ids.get(uid));
+    let leavers = hold.into_iter().flat_map(|hold| &hold.leavers);
+    let pods = leavers.filter_map(|uid| state.pod_ids.get(uid));
     let mut pods = pods.map(|pod| &state.pods[*pod]);
     // A pod that should long be gone does not count as leaving any more.
     let stuck = pods.find(|pod| pod.stage.node() == Some(node) && !pod.leaving);

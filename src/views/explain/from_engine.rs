@@ -7,8 +7,8 @@ use super::{
 };
 use crate::kube::format::{seconds, share};
 use gpu_batch_policies::explain::{
-    Claim, DominantShare, Explanation, KeptRoom, NodeCounts, Occupant, QueueStanding, QuotaClaim,
-    Shortage, Standing, Together,
+    ComparedBy, DecidingQuota, DominantShare, Explanation, KeptRoom, NodeCounts, Occupant,
+    QueueStanding, Shortage, Standing, Together,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -177,7 +177,7 @@ impl From<QueueStanding> for LevelView {
         let before = level.before.zip(standing.sent_before);
         let before = before.map(|(before, (gang, reason))| SiblingView {
             queue: before.queue.into(),
-            claim: before.claim.into(),
+            claim: before.compared_by.into(),
             decided_by: before.decided_by.as_str().to_owned(),
             gang,
             reason: reason.as_str().to_owned(),
@@ -187,41 +187,41 @@ impl From<QueueStanding> for LevelView {
             parent: level.parent.map(String::from),
             position: level.position,
             siblings: level.siblings,
-            claim: level.claim.into(),
+            claim: level.compared_by.into(),
             before,
         }
     }
 }
 
-impl From<QuotaClaim> for QuotaView {
-    fn from(claim: QuotaClaim) -> Self {
-        let in_words = |amount| quantity_of(&claim.resource, amount);
+impl From<DecidingQuota> for QuotaView {
+    fn from(deciding: DecidingQuota) -> Self {
+        let in_words = |amount| quantity_of(&deciding.resource, amount);
         Self {
-            held: in_words(claim.allocated),
-            asked: (claim.allocated < claim.quota).then(|| in_words(claim.asked)),
-            quota: in_words(claim.quota),
-            counts_as: in_words(claim.counts_as),
-            resource: claim.resource.into(),
+            held: in_words(deciding.allocated),
+            asked: (deciding.allocated < deciding.quota).then(|| in_words(deciding.asked)),
+            quota: in_words(deciding.quota),
+            counts_as: in_words(deciding.counts_as),
+            resource: deciding.resource.into(),
         }
     }
 }
 
-impl From<Claim> for ClaimView {
-    fn from(claim: Claim) -> Self {
-        let dominant = claim.dominant.as_ref();
+impl From<ComparedBy> for ClaimView {
+    fn from(compared: ComparedBy) -> Self {
+        let dominant = compared.dominant.as_ref();
         let in_words = |amount: fn(&DominantShare) -> u64| {
             dominant.map(|dominant| quantity_of(&dominant.resource, amount(dominant)))
         };
         let counted = dominant.and_then(|dominant| dominant.counted_weight_millionths);
         Self {
-            has_quota: claim.has_quota,
-            quota_used: claim.quota_used,
-            quota_used_after: claim.quota_used_after,
-            quota: claim.quota.map(QuotaView::from),
-            priority: claim.priority,
-            weightless: claim.weightless,
-            share: claim.share,
-            share_after: claim.share_after,
+            has_quota: compared.has_quota,
+            quota_used: compared.quota_used,
+            quota_used_after: compared.quota_used_after,
+            quota: compared.quota.map(QuotaView::from),
+            priority: compared.priority,
+            weightless: compared.weightless,
+            share: compared.share,
+            share_after: compared.share_after,
             dominant_share: share(dominant.map_or(0, |dominant| dominant.millionths)),
             resource: dominant.map(|dominant| dominant.resource.to_string()),
             used: in_words(|dominant| dominant.used),

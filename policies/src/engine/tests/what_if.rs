@@ -240,11 +240,11 @@ fn change_hold(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
     let rooms = rooms.collect();
     let queues = state.queues.ids();
     let queue = queues[rng.usize(..queues.len())];
-    let victims = state.pods.iter().map(|(_, pod)| pod.uid);
-    let victims = victims.filter(|_| rng.u8(0..8) == 0).collect();
+    let leavers = state.pods.iter().map(|(_, pod)| pod.uid);
+    let leavers = leavers.filter(|_| rng.u8(0..8) == 0).collect();
     let to = (!matches!(holder, Holder::Foreign(..))).then(|| (queue, rng.bool()));
     let hold = Hold::new(holder, to, rooms);
-    txn.hold(state, Hold { victims, ..hold });
+    txn.hold(state, Hold { leavers, ..hold });
 }
 
 #[test]

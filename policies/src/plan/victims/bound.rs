@@ -204,7 +204,7 @@ fn area_of(state: &ClusterState, scope: Scope, node: NodeId) -> Option<usize> {
     }
 }
 
-/// One side of what the search decides: what leaves and what stays there.
+/// One branch of the search: the units, and of which of them it is decided that they leave or stay.
 struct Side<'a> {
     units: &'a [Unit],
     decided: &'a AllDecided,
@@ -243,7 +243,8 @@ impl AreaRoom {
         side.units[unit].cost.part(self.stands_on[&unit].len())
     }
 
-    /// What room on one node costs. `of_unit`: what a unit costs there, or what is decided of it.
+    /// What room on one node costs. `of_unit`: what a unit costs on the node, or what is decided of
+    /// the unit.
     pub(super) fn node_costs(
         &self,
         node: usize,

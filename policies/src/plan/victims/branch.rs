@@ -310,7 +310,7 @@ impl Search {
                 }
             }
             Err(failure) => {
-                // Counting overlooks something.
+                // Counting has found room for the set, and there is none: it overlooks something.
                 if !failure.has_room && self.why.is_none() {
                     self.largest = Largest::Asked;
                 }
@@ -379,12 +379,12 @@ impl Search {
             Why::Budget(_) => true,
             _ => failure.has_room && self.action.needs_all(),
         };
-        // What is in the way of the set that counting liked best says most.
+        // The first set is the one that counting finds cheapest: what is in its way says most.
         self.why.get_or_insert(failure.why);
         ends
     }
 
-    /// Looks at what is left of all units.
+    /// Looks which of all units still have to leave, see [`WhatIf::trimmed`].
     fn trim_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
         self.has_trimmed_all = true;
         let goes = |unit: &usize| self.units.all[*unit].goes;
@@ -402,7 +402,7 @@ impl Search {
     }
 
     /// Tries a set that is enough. Where fewer units leave, the claimant may be given other places,
-    /// for which not all of them need leave.
+    /// for which not all of the set need leave.
     fn try_trimmed(&mut self, set: Vec<usize>, what_if: &mut WhatIf<'_>) {
         match what_if.try_set(&self.units.all, &set, self.action) {
             Ok(end) => self.largest = Largest::Plan(set, end, 0),
@@ -411,7 +411,7 @@ impl Search {
         }
     }
 
-    /// Tries what is left of these units, if it is less than `size`.
+    /// Lets the units of a set be tried that still have to leave, if they are fewer than `size`.
     fn trim(&mut self, set: &[usize], size: usize, what_if: &mut WhatIf<'_>) {
         let fewer = what_if.trimmed(&self.units.all, set).ok();
         if let Some(fewer) = fewer.filter(|fewer| fewer.len() < size) {
@@ -420,7 +420,7 @@ impl Search {
     }
 
     /// Looks at the next units of a plan, whether each is needed. Where the claimant could be
-    /// placed elsewhere if one stays, the others are tried without it.
+    /// placed elsewhere if one unit stays, the others are tried without it.
     fn look_for_unneeded(
         &mut self,
         mut set: Vec<usize>,
@@ -480,7 +480,8 @@ impl Search {
         self.allowances.get_or_insert_with(count);
     }
 
-    /// Decides one more unit, both ways. `of`: a queue of which too much leaves: one of its units.
+    /// Decides one more unit of a branch, both ways. `of`: a queue of which too much leaves, so one
+    /// of its units is decided, if any of the branch's set is open.
     fn split(&mut self, branch: &Branch, of: Option<QueueId>, what_if: &mut WhatIf<'_>) {
         let Some(all) = self.all_decided(&branch.decided) else {
             return;

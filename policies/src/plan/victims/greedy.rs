@@ -3,8 +3,8 @@
 //!
 //! Where gangs stand on several nodes, the choice of [`super::bound`] takes a part of a gang's cost
 //! on each of its nodes, and so takes many gangs of which it needs one node. Here a gang that was
-//! taken costs nothing on its other nodes. What it costs where it is taken first is all of it, or
-//! a part for each of its nodes: sometimes the one finds less, sometimes the other.
+//! taken costs nothing on its other nodes. On the node where a gang is taken first, all of its cost
+//! counts, or its part for one node: sometimes the one finds a cheaper set, sometimes the other.
 
 use super::bound::{AllDecided, AreaRoom, BoundTables, Decided, Members};
 use super::cost::Cost;
@@ -19,7 +19,8 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 struct Offer {
     node: usize,
-    /// The offer is of the node as it was when it was looked at for the so-manieth time.
+    /// How often the node had been looked at when the offer was made: an offer is out of date once
+    /// the node was looked at again.
     version: u32,
     gains: u64,
     cost: Cost,
@@ -31,7 +32,7 @@ struct Offer {
 enum Counted {
     /// All that its leaving costs.
     Whole,
-    /// Its part, of as many as it has nodes.
+    /// One of as many equal parts of that cost as the unit has nodes.
     Part,
 }
 
@@ -51,8 +52,8 @@ struct Greedy<'a> {
     offers: BinaryHeap<Offer>,
 }
 
-/// The cheapest set that is found so; `None`: members of several shapes need room, or there is too
-/// little even without all units that may leave.
+/// The cheapest set that is found node by node; `None`: members of several shapes need room, or
+/// there is too little even without all units that may leave.
 pub(super) fn cheapest(tables: &BoundTables, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
     let [need] = tables.needs.as_slice() else {
         return None;

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 ///     +--- something has changed -----+   after a few times in one slice, to its end
 /// ```
 ///
-/// Between two slices nothing of it is in the state.
+/// Between two slices nothing of the search is in the state.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) gang: GangId,
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     pub(crate) is_disturbed: bool,
     /// How often the search has begun anew.
     pub(super) restarts: u32,
-    /// It is proved that there is no room as it is.
+    /// It is proved that there is no room as long as no victim leaves.
     pub(super) has_no_room: bool,
     pub(super) units: Units,
     /// The actions that were looked at, each with its plan, or why it has none.
@@ -39,7 +39,7 @@ pub(crate) struct Kept {
 }
 
 /// How often a search begins anew before it is carried through in one slice, so that a busy cluster
-/// keeps none from ending.
+/// keeps no search from ending.
 pub(super) const RESTARTS_MAX: u32 = 3;
 
 /// Tables and a search that go on from claimant to claimant, and from slice to slice.

@@ -102,7 +102,7 @@ fn short_on_nodes(
 /// their bounds, in what the claimant asks for and in what is taken for it (R1 to R4).
 ///
 /// # Errors
-/// The rule that is broken, and whether it is, whatever nodes are chosen.
+/// The rule that is broken, and whether it is broken whatever nodes are chosen.
 pub(super) fn claims_are_met(
     state: &ClusterState,
     leaf: QueueId,

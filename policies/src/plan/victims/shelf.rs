@@ -37,8 +37,8 @@ const KEPT_MS: u64 = 1_000;
 /// How many shelves are kept. Queues take turns, so one shelf alone would be read again and again.
 const SHELVES_MAX: usize = 16;
 
-/// For whom a shelf is: the queue, the priority of the gang, the class of its pod, whether the pod
-/// is surplus, and what the queue claims.
+/// The claimants that a shelf is for: the queue, the priority of the gang, the class of its pod,
+/// whether the pod is surplus, and what the queue claims.
 type Key = (QueueId, i32, ClassId, bool, ClaimKind);
 
 /// The shelves of a round of claimants.
@@ -206,8 +206,8 @@ impl Shelf {
         }
     }
 
-    /// The cheapest room for one pod on a node; `None`: there is none. Where counting does not tell,
-    /// it fits no pod, and its cost is the least that any room there could have.
+    /// The cheapest way to have room for one pod on a node; `None`: there is none. Where counting
+    /// does not tell, the way fits no pod, and its cost is the least that any way there could have.
     fn step(&self, what_if: &WhatIf<'_>, kind: ClaimKind, node: NodeId) -> Option<Step> {
         let on_node = self.nodes.get(&node).filter(|node| node.is_eligible)?;
         let mut judge = Judge::of_kind(what_if, kind).of_units();

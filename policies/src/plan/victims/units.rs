@@ -74,7 +74,7 @@ pub(super) struct May {
 #[derive(Debug, Default)]
 pub(super) struct Units {
     /// The gangs of which the units are, by name.
-    givers: Vec<Giver>,
+    gangs: Vec<EvictableGang>,
     /// The priorities of these gangs, the highest first.
     priorities: Vec<Reverse<i32>>,
     /// The units themselves; empty until they are needed.
@@ -94,9 +94,9 @@ pub(super) struct Claimant {
     pub(super) is_surplus: bool,
 }
 
-/// A gang that runs, and may give room.
+/// A gang that runs, of which pods may be evicted for the claimant.
 #[derive(Debug)]
-struct Giver {
+struct EvictableGang {
     holding: Holding,
     /// For what the minimum may be evicted.
     may: May,
@@ -120,7 +120,7 @@ impl Unit {
     }
 }
 
-impl Giver {
+impl EvictableGang {
     fn minimum(&self) -> &Minimum {
         &self.holding.minimum
     }
@@ -145,7 +145,7 @@ impl Giver {
 }
 
 impl May {
-    /// Whether a unit of which this is true may leave in a plan of this action.
+    /// Whether a unit that may be evicted for this may leave in a plan of this action.
     pub(super) fn leave(self, action: Action) -> bool {
         match action {
             Action::Free => false,
@@ -156,7 +156,8 @@ impl May {
         }
     }
 
-    /// Whether such a unit may leave in a plan of this action and have no other place.
+    /// Whether a unit that may be evicted for this may leave in a plan of this action and have no
+    /// other place.
     pub(super) fn leave_for_good(self, action: Action) -> bool {
         match action {
             Action::Consolidate => false,
@@ -179,18 +180,18 @@ impl Units {
         let mut units = Self::default();
         for queue in state.queues.ids() {
             for holding in holdings(state, queue) {
-                let giver = giver(state, progress, claimant, holding, now_ms);
-                let Some((giver, next_ms)) = giver else {
+                let gang = evictable_gang(state, progress, claimant, holding, now_ms);
+                let Some((gang, next_ms)) = gang else {
                     continue;
                 };
                 units.next_ms = [units.next_ms, next_ms].into_iter().flatten().min();
-                units.givers.push(giver);
+                units.gangs.push(gang);
             }
         }
         units
     }
 
-    /// There is no plan, as far as these units are known.
+    /// The answer that there is no plan, as far as these units are known.
     pub(super) fn no_plan(&self, why: Why, is_proved: bool) -> NoPlan {
         let guarded = self.all.iter().find(|unit| unit.is_guarded);
         NoPlan {
@@ -201,21 +202,22 @@ impl Units {
         }
     }
 
-    /// How many gangs may give room.
-    pub(super) fn givers(&self) -> usize {
-        self.givers.len()
+    /// How many gangs have pods that may be evicted.
+    pub(super) fn gang_count(&self) -> usize {
+        self.gangs.len()
     }
 
-    /// Whether any gang gives room in a plan of this action, as far as the gang alone decides.
+    /// Whether pods of any gang may leave in a plan of this action, as far as the gang alone
+    /// decides.
     pub(super) fn could_leave(&self, action: Action) -> bool {
-        let leave = |giver: &Giver| giver.may.leave(action) || giver.surplus_may.leave(action);
-        self.givers.iter().any(leave)
+        let leave = |gang: &EvictableGang| gang.may.leave(action) || gang.surplus_may.leave(action);
+        self.gangs.iter().any(leave)
     }
 
     /// The pods that could leave in a plan of this action and have no other place.
     pub(super) fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
-        let givers = self.givers.iter();
-        givers.flat_map(move |giver| giver.could_leave_for_good(action))
+        let gangs = self.gangs.iter();
+        gangs.flat_map(move |gang| gang.could_leave_for_good(action))
     }
 
     /// What gangs of a queue hold there that could leave in a plan of this action and have no other
@@ -226,11 +228,11 @@ impl Units {
         action: Action,
         queue: QueueId,
     ) -> Demand {
-        let givers = self
-            .givers
+        let gangs = self
+            .gangs
             .iter()
-            .filter(|giver| giver.minimum().queue == queue);
-        let pods = givers.flat_map(move |giver| giver.could_leave_for_good(action));
+            .filter(|gang| gang.minimum().queue == queue);
+        let pods = gangs.flat_map(move |gang| gang.could_leave_for_good(action));
         let mut sum = Demand::default();
         for pod in pods {
             if let Some(account) = state.pods[pod].account() {
@@ -246,27 +248,27 @@ impl Units {
         if !self.all.is_empty() {
             return 0;
         }
-        self.givers.sort_unstable_by(|one, other| {
-            let name = |giver: &Giver| {
-                let gang = giver.minimum().gang;
-                (&state.gangs[gang].name, gang)
+        self.gangs.sort_unstable_by(|one, other| {
+            let name = |gang: &EvictableGang| {
+                let id = gang.minimum().gang;
+                (&state.gangs[id].name, id)
             };
             name(one).cmp(&name(other))
         });
-        let priorities = self.givers.iter();
+        let priorities = self.gangs.iter();
         self.priorities = priorities
-            .map(|giver| Reverse(state.gangs[giver.minimum().gang].spec.priority))
+            .map(|gang| Reverse(state.gangs[gang.minimum().gang].spec.priority))
             .collect();
         self.priorities.sort_unstable();
         self.priorities.dedup();
         self.zero = Cost::zero(self.priorities.len());
         let units = self
-            .givers
+            .gangs
             .iter()
-            .map(|giver| giver.minimum().surplus.len() + 1);
+            .map(|gang| gang.minimum().surplus.len() + 1);
         self.all.reserve_exact(units.sum());
-        for giver in &self.givers {
-            add(&mut self.all, state, giver, &self.priorities, now_ms);
+        for gang in &self.gangs {
+            add(&mut self.all, state, gang, &self.priorities, now_ms);
         }
         self.all.len()
     }
@@ -285,10 +287,10 @@ impl Units {
         action: Action,
         mut judge: impl FnMut(&Unit, May) -> May,
     ) -> bool {
-        self.givers.iter().any(|giver| {
+        self.gangs.iter().any(|gang| {
             let mut own = Vec::new();
-            let priority = Reverse(state.gangs[giver.minimum().gang].spec.priority);
-            add(&mut own, state, giver, &[priority], now_ms);
+            let priority = Reverse(state.gangs[gang.minimum().gang].spec.priority);
+            add(&mut own, state, gang, &[priority], now_ms);
             choose(&mut own, action, &mut judge)
         })
     }
@@ -324,18 +326,18 @@ pub(super) fn right_of(units: &[Unit], set: &[usize], unit: usize) -> May {
 fn add(
     all: &mut Vec<Unit>,
     state: &ClusterState,
-    giver: &Giver,
+    gang: &EvictableGang,
     priorities: &[Reverse<i32>],
     now_ms: UnixMs,
 ) {
     let first = all.len();
-    let priority = Reverse(state.gangs[giver.minimum().gang].spec.priority);
+    let priority = Reverse(state.gangs[gang.minimum().gang].spec.priority);
     let place = priorities.binary_search(&priority).unwrap_or_default();
     let count = priorities.len();
-    if giver.surplus_may != May::default() || giver.may != May::default() {
-        for (place, one) in giver.minimum().surplus.iter().enumerate() {
+    if gang.surplus_may != May::default() || gang.may != May::default() {
+        for (place, one) in gang.minimum().surplus.iter().enumerate() {
             let what = What::Surplus(place);
-            let mut unit = unit(state, giver, &one.pods, what, count, now_ms);
+            let mut unit = unit(state, gang, &one.pods, what, count, now_ms);
             unit.leaders = one.leaves_with.iter().map(|place| first + place).collect();
             unit.depth = 1 + unit.leaders.len();
             for leader in &unit.leaders {
@@ -345,7 +347,7 @@ fn add(
             all.push(unit);
         }
     }
-    if giver.may == May::default() || giver.minimum().core.is_empty() {
+    if gang.may == May::default() || gang.minimum().core.is_empty() {
         return;
     }
     let surplus: Vec<usize> = (first..all.len()).collect();
@@ -354,23 +356,25 @@ fn add(
         all[*unit].leaders.insert(0, core);
     }
     let what = What::Core(place);
-    let mut core = unit(state, giver, &giver.minimum().core, what, count, now_ms);
+    let mut core = unit(state, gang, &gang.minimum().core, what, count, now_ms);
     core.followers = surplus;
     all.push(core);
 }
 
-/// A gang that may give room, and when it may give more; `None`: it never does.
-fn giver(
+/// A gang with what its pods may be evicted for, and when more of them may be. `None`: none of its
+/// pods ever may.
+fn evictable_gang(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
     claimant: Claimant,
     holding: Holding,
     now_ms: UnixMs,
-) -> Option<(Giver, Option<UnixMs>)> {
+) -> Option<(EvictableGang, Option<UnixMs>)> {
     let (minimum, is_protected) = (&holding.minimum, holding.is_protected);
     let gang = &state.gangs[minimum.gang];
     let runs = progress[minimum.gang].start.complete_ms().is_some();
-    // A gang of which a part is on its way, or counts elsewhere, is left alone.
+    // A gang of which a member is on its way to a node, or does not count in the gang's queue, is
+    // left alone.
     if minimum.gang == claimant.gang || !gang.spec.preemptible || !runs || !minimum.is_settled {
         return None;
     }
@@ -406,26 +410,27 @@ fn giver(
         .filter_map(|(counts, at_ms)| (counts && at_ms > now_ms).then_some(at_ms))
         .filter(|at_ms| *at_ms < NEVER_MS)
         .min();
-    let giver = Giver {
+    let evictable = EvictableGang {
         holding,
         may,
         surplus_may,
     };
-    Some((giver, next_ms))
+    Some((evictable, next_ms))
 }
 
-/// What of a gang is a unit.
+/// Which part of a gang is a unit.
 #[derive(Debug, Clone, Copy)]
 enum What {
-    /// Its minimum; with the place of its priority among those of all gangs that may give room.
+    /// Its minimum; with the place of its priority in [`Units::priorities`].
     Core(usize),
     /// The surplus at a place of [`Minimum::surplus`].
     Surplus(usize),
 }
 
+/// The unit of these pods of a gang. `priorities`: how many priorities costs tell apart.
 fn unit(
     state: &ClusterState,
-    giver: &Giver,
+    gang: &EvictableGang,
     pods: &[PodId],
     what: What,
     priorities: usize,
@@ -456,11 +461,11 @@ fn unit(
         loss.pods += 1;
         loss.run_seconds += now_ms.saturating_sub(pod.bound_ms(now_ms)) / 1_000;
     }
-    let has_weight = !state.queues.is_weightless(giver.minimum().queue, &holds);
+    let has_weight = !state.queues.is_weightless(gang.minimum().queue, &holds);
     let comes_back = come_back(state, pods);
     let (mut may, broken) = match what {
-        What::Core(priority) => (giver.may, Some((priority, has_weight))),
-        What::Surplus(place) => (giver.surplus_may(place), None),
+        What::Core(priority) => (gang.may, Some((priority, has_weight))),
+        What::Surplus(place) => (gang.surplus_may(place), None),
     };
     may.be_moved &= comes_back;
     let guards = guards(state, pods);
@@ -470,8 +475,8 @@ fn unit(
         may = May::default();
     }
     Unit {
-        gang: giver.minimum().gang,
-        queue: giver.minimum().queue,
+        gang: gang.minimum().gang,
+        queue: gang.minimum().queue,
         followers: Vec::new(),
         leaders: Vec::new(),
         depth: 0,
@@ -488,8 +493,8 @@ fn unit(
     }
 }
 
-/// What evicting these pods uses up of disruption budgets. `None`: one of them is selected by two,
-/// and the API server refuses to evict such a pod. Budgets guard running pods only.
+/// What evicting these pods uses up of disruption budgets. `None`: two budgets select one of the
+/// pods, and the API server refuses to evict such a pod. Budgets guard running pods only.
 fn guards(state: &ClusterState, pods: &[PodId]) -> Option<Vec<Guard>> {
     let mut guards = Vec::new();
     for pod in pods.iter().filter(|pod| state.pods[**pod].running) {

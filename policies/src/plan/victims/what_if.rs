@@ -116,7 +116,8 @@ impl<'a> WhatIf<'a> {
                 before.insert((queue, key), amount);
             }
         }
-        // What something else has spoilt is no matter of the claimant's.
+        // A queue that is within its bound already, without the claimant, is not held against any
+        // plan of the claimant.
         let promised = others.promised.iter();
         let promised = promised.filter(|promised| state.queues.is_over(&promised.giver));
         let promised = promised.collect();
@@ -159,7 +160,7 @@ impl<'a> WhatIf<'a> {
 
     /// Whether the claimant's queue may claim room of others: it could be within its bound with the
     /// claimant. `least`: the least that the claimant adds to what the queue holds; `None`: that is
-    /// not certain. `leaves`: what others of the queue could leave for the claimant.
+    /// not certain. `leaves`: what other gangs of the queue could give up.
     pub(super) fn may_claim(
         &self,
         kind: ClaimKind,
@@ -204,7 +205,7 @@ impl<'a> WhatIf<'a> {
         })
     }
 
-    /// Undoes everything.
+    /// Undoes everything that was tried. Returns the work done, in units of about ten nanoseconds.
     pub(super) fn finish(mut self) -> u64 {
         self.txn.rollback(self.state, self.began);
         self.state.queues.let_leave(false);
@@ -269,7 +270,7 @@ impl<'a> WhatIf<'a> {
         left
     }
 
-    /// Looks at the units of a set from one on, for a while.
+    /// Looks whether each unit of a set is needed, from the position `from` on, for a while.
     pub(super) fn needed(&mut self, units: &[Unit], set: &[usize], from: usize) -> Needed {
         let start = self.txn.checkpoint();
         let work_end = self.work + NEEDED_WORK + DISPLACED_WORK * set.len() as u64;
@@ -351,7 +352,8 @@ impl<'a> WhatIf<'a> {
             });
         }
         let places = self.txn.placed_since(start).to_vec();
-        // A gang with more members than it needs may have begun with others than the first.
+        // A gang with more members than it needs may have begun with other members than the
+        // first.
         let placed = places.iter().map(|(pod, _)| pod);
         self.asked = demand::demand_of_pods(self.state, placed);
         if action.needs_all() && set.iter().any(|unit| self.is_unneeded(units, set, *unit)) {
@@ -430,7 +432,7 @@ impl<'a> WhatIf<'a> {
     }
 
     /// Whether any victim could find another place, if the claimant took other nodes: there are as
-    /// many GPUs free in all as it needs.
+    /// many GPUs free in all as the victim needs.
     fn may_return(&self, units: &[Unit], set: &[usize]) -> bool {
         let nodes = self.state.nodes.iter();
         let free = nodes.map(|(_, node)| u128::from(node.free(ResourceNames::gpu())));
@@ -565,7 +567,8 @@ pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
 
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves
 /// for a hold of others frees nothing for the claimant, so it may stay; there can be thousands of
-/// them. All have to end where holds are given up, or if the claimant itself loses members.
+/// such pods. All leaving pods have to end where holds are given up, or if the claimant itself
+/// loses members.
 fn leaving(state: &ClusterState, gang: GangId, others: &Others) -> Vec<PodId> {
     let priority = state.gangs[gang].spec.priority;
     let members = &state.gangs[gang].members;

@@ -27,7 +27,7 @@ pub struct Level {
     /// How many siblings have a gang waiting, this queue included.
     pub siblings: u32,
     /// What this queue is compared by.
-    pub claim: Claim,
+    pub compared_by: ComparedBy,
     /// The sibling that is served right before this queue; `None`: this queue is served first.
     pub before: Option<Sibling>,
 }
@@ -38,7 +38,7 @@ pub struct Sibling {
     /// The sibling's name.
     pub queue: Box<str>,
     /// What the sibling is compared by.
-    pub claim: Claim,
+    pub compared_by: ComparedBy,
     /// What puts the sibling before the queue.
     pub decided_by: DecidedBy,
     /// The leaf whose gang the sibling would send: the sibling itself, or a leaf below it.
@@ -47,7 +47,7 @@ pub struct Sibling {
 
 /// What a queue is compared by, for the gang that it would send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct ComparedBy {
     /// The part of its quota that the queue has used, as a decimal fraction with enough digits to
     /// tell it from that of the sibling it is compared with; `None`: the gang would not leave the
     /// queue within quota.
@@ -59,7 +59,7 @@ pub struct Claim {
     pub has_quota: bool,
     /// The quota that decides: one that the gang would exceed, else the one that is used most.
     /// `None`: the gang asks for nothing that is divided, or the queue has no quota of anything.
-    pub quota: Option<QuotaClaim>,
+    pub quota: Option<DecidingQuota>,
     /// The queue's priority.
     pub priority: i32,
     /// Whether the queue's weight is 0 for something that the gang asks for.
@@ -75,7 +75,7 @@ pub struct Claim {
 
 /// A quota and how much of it is held, in base units.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuotaClaim {
+pub struct DecidingQuota {
     /// `resource` or `resource@product`.
     pub resource: Box<str>,
     /// What the queue holds of the resource, in base units.
@@ -184,7 +184,7 @@ impl Order {
         let before = at.checked_sub(1).map(|before| line[before]);
         let sibling = before.map(|(other, id)| Sibling {
             queue: name(id),
-            claim: self.claim(view, (id, other), Some(key)),
+            compared_by: self.compared_by(view, (id, other), Some(key)),
             decided_by: decided_by(other, key),
             sends: self.sends[id.index()].unwrap_or(id),
         });
@@ -194,13 +194,19 @@ impl Order {
             parent: Some(name(parent)).filter(|_| parent != QueueId::ROOT),
             position: count(at + 1),
             siblings: count(line.len()),
-            claim: self.claim(view, (queue, key), before.map(|(other, _)| other)),
+            compared_by: self.compared_by(view, (queue, key), before.map(|(other, _)| other)),
             before: sibling,
         })
     }
 
-    /// The claim of a queue, told with enough digits to differ from `beside`, the sibling's key.
-    fn claim(&self, view: View<'_>, (queue, key): (QueueId, &Key), beside: Option<&Key>) -> Claim {
+    /// What a queue is compared by, told with enough digits to differ from `beside`, the key of a
+    /// sibling.
+    fn compared_by(
+        &self,
+        view: View<'_>,
+        (queue, key): (QueueId, &Key),
+        beside: Option<&Key>,
+    ) -> ComparedBy {
         let used = self.used(view, queue);
         let node = view.structure.node(queue);
         let terms = node.terms.iter();
@@ -217,7 +223,7 @@ impl Order {
         let share_beside = beside.map(|beside| beside.share);
         let share_after_beside = beside.map(|beside| beside.share_after);
         let has_quota = node.terms.iter().any(|(_, terms)| terms.quota > 0);
-        Claim {
+        ComparedBy {
             quota: self.quota(view, queue).filter(|_| has_quota),
             quota_used: used_now(key).map(|used| decimal(used, 1, beside.and_then(used_now))),
             quota_used_after: after(key).map(|used| decimal(used, 1, beside.and_then(after))),
@@ -233,7 +239,7 @@ impl Order {
 
     /// The quota that decides about what the queue would send: one that the gang would exceed, else
     /// the one that is used most.
-    fn quota(&self, view: View<'_>, queue: QueueId) -> Option<QuotaClaim> {
+    fn quota(&self, view: View<'_>, queue: QueueId) -> Option<DecidingQuota> {
         let head = self.heads[self.sends[queue.index()]?.index()].as_ref()?;
         let allocated = view.ledger.allocated.row(queue);
         let asked = |key| amount_in(head, key);
@@ -243,7 +249,7 @@ impl Order {
             let used = quota.used();
             (used.is_some(), Reverse((used, place)))
         })?;
-        Some(QuotaClaim {
+        Some(DecidingQuota {
             resource: view.keys.name(decides.key).into(),
             allocated: decides.allocated,
             asked: decides.asked,
