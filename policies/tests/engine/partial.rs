@@ -1,9 +1,10 @@
 //! Gangs of which only a part is bound.
 
+use crate::takings::{one_a_second, prio};
 use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::facts::PodGroupFacts;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused};
+use gpu_batch_testing::{Sketch, To, World, gang, leaf, node, pod, queue, quota, refused};
 
 /// A gang of two, of which `a` has a node; seen so by an engine that begins.
 fn half_bound(group: Sketch<PodGroupFacts>) -> World {
@@ -158,4 +159,33 @@ fn a_gang_whose_binding_is_refused_is_unwound_and_tried_ever_more_rarely() {
     assert_eq!(world.reason("g"), Some(Reason::BindingFailed));
     // Tries after 0, 1, 3, 7, 15, 31, 63, 127, 191 and 255 seconds, of up to two binds each.
     assert!((10..=20).contains(&world.binds), "{} binds", world.binds);
+}
+
+/// The gang `v` can do without its sub-group `aa`, whose two members are to leave for `p`. When the
+/// first one was asked to leave, `p` is deleted: the second member alone is of no use.
+#[test]
+fn a_sub_group_of_which_a_plan_took_a_part_is_not_left_so() {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2 n3", 8),
+        quota("a", 24),
+        gang("v", 1)
+            .queue("a")
+            .sub_groups([leaf("aa", "", 2), leaf("ab", "", 1)])
+            .at_least(1),
+        pod("v-0", 8).of_leaf("v", "aa").on("n1"),
+        pod("v-1", 8).of_leaf("v", "aa").on("n2"),
+        pod("v-2", 8).of_leaf("v", "ab").on("n3"),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    world.run(500);
+    assert_eq!(world.evicted, ["v-0"]);
+    assert_eq!(world.cause, Some(EvictionCause::Preempt));
+    world.delete("p-0 p-1");
+    world.delete("v-0");
+    world.run(3_000);
+    assert_eq!(world.evicted, ["v-0", "v-1"]);
+    assert_eq!(world.cause, Some(EvictionCause::Unwind));
+    assert_eq!(world.places("v-2"), "n3");
 }

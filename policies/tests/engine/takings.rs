@@ -5,12 +5,10 @@ use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::facts::{MatchOperator, PodFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{
-    Sketch, To, World, gang, leaf, node, pod, queue, quota, refused, throttled,
-};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, refused, throttled};
 
 /// Pods of the queue `a` with a priority.
-fn prio(names: &str, gpus: u64, priority: i32) -> Sketch<PodFacts> {
+pub(crate) fn prio(names: &str, gpus: u64, priority: i32) -> Sketch<PodFacts> {
     pod(names, gpus)
         .queue("a")
         .with(|pod| pod.priority = priority)
@@ -123,35 +121,6 @@ fn s03_a_beneficiary_that_is_deleted_frees_its_hold_and_drops_evictions() {
     world.delete(&evicted);
     world.then(prio("s", 8, 1).late());
     assert!(world.is_placed("s"));
-}
-
-/// The gang `v` can do without its sub-group `aa`, whose two members are to leave for `p`. When the
-/// first one was asked to leave, `p` is deleted: the second member alone is of no use.
-#[test]
-fn a_sub_group_of_which_a_plan_took_a_part_is_not_left_so() {
-    let mut world = one_a_second();
-    world.then((
-        node("n1 n2 n3", 8),
-        quota("a", 24),
-        gang("v", 1)
-            .queue("a")
-            .sub_groups([leaf("aa", "", 2), leaf("ab", "", 1)])
-            .at_least(1),
-        pod("v-0", 8).of_leaf("v", "aa").on("n1"),
-        pod("v-1", 8).of_leaf("v", "aa").on("n2"),
-        pod("v-2", 8).of_leaf("v", "ab").on("n3"),
-        gang("p", 2).queue("a"),
-        prio("p-0 p-1", 8, 100).of("p"),
-    ));
-    world.run(500);
-    assert_eq!(world.evicted, ["v-0"]);
-    assert_eq!(world.cause, Some(EvictionCause::Preempt));
-    world.delete("p-0 p-1");
-    world.delete("v-0");
-    world.run(3_000);
-    assert_eq!(world.evicted, ["v-0", "v-1"]);
-    assert_eq!(world.cause, Some(EvictionCause::Unwind));
-    assert_eq!(world.places("v-2"), "n3");
 }
 
 #[test]
