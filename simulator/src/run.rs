@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Where past use counts, some minutes follow after the first rest, in which schedulers start anew,
-//! half-lives change and pods end. Where gangs are promised starts, pods go on ending after the faults
-//! have stopped, for some minutes, until all gangs that can have run.
+//! half-lives change and pods end. Where gangs are promised starts, pods go on ending after the
+//! faults have stopped, for some minutes, until all gangs that can have run.
 //!
 //! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
 //! the process had been told.

@@ -171,7 +171,9 @@ impl Run<'_> {
 pub(crate) fn is_behind_promises(status: &PodGroupStatus) -> bool {
     // There is no reason once the minimum has places, and the sentence is about the surplus.
     let message = &status.message;
-    message.contains("promised to start") || message.contains("it was promised")
+    status.estimated_start_ms.is_some()
+        || message.contains("promised to start")
+        || message.contains("it was promised")
 }
 
 /// Whether a gang has been tried, or runs.
