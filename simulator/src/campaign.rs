@@ -27,6 +27,8 @@ pub struct Findings {
     pub binds: u64,
     /// Evictions that were accepted.
     pub evictions: u64,
+    /// Promises of starts that were made.
+    pub promises: u64,
     /// How often each kind of fault struck.
     pub struck: Vec<u64>,
     /// How many seeds failed.
@@ -111,6 +113,7 @@ impl Findings {
                 self.pods += u64::from(summary.pods);
                 self.binds += u64::from(summary.binds);
                 self.evictions += u64::from(summary.evictions);
+                self.promises += u64::from(summary.promises);
                 for (sum, kind) in self.struck.iter_mut().zip(FaultKind::ALL) {
                     *sum += u64::from(summary.faults.struck(*kind));
                 }
@@ -148,13 +151,14 @@ impl fmt::Display for Findings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             formatter,
-            "{} seeds: {} gangs, {} pods, {} faults, {} binds, {} evictions, {} steps",
+            "{} seeds: {} gangs, {} pods, {} faults, {} binds, {} evictions, {} promises, {} steps",
             self.seeds,
             self.gangs,
             self.pods,
             self.faults(),
             self.binds,
             self.evictions,
+            self.promises,
             self.steps
         )?;
         writeln!(

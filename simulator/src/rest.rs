@@ -10,6 +10,7 @@ mod search;
 use crate::cluster::Cluster;
 use crate::contender::{Contender, listed};
 use crate::gangs::{Gang, contradict, gangs_of, is_met};
+use crate::run::is_behind_promises;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
 use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs, amount};
@@ -223,7 +224,10 @@ fn waiting(
     let closed = rooms.is_closed(&gang.queue);
     // Gangs that are not preemptible stay within the quota, which this search does not know; the
     // property tests judge them.
-    let kept_out = gang.unknown || closed || gang.protected || contradict(&gang.groups);
+    // Of gangs behind promises `run/promises` judges that somebody is promised a start.
+    let is_behind = is_behind_promises(&report.status);
+    let kept_out =
+        gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
         found.push(format!(
             "I18: gang {} fits and waits for {:?}: {}",
@@ -250,6 +254,7 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
                 status.reason,
                 status.members,
                 status.scheduled,
+                status.estimated_start_ms,
             )
         };
         if told.map(short) != now.map(short) {
@@ -278,7 +283,8 @@ fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
 /// to a right one. If the leader's clock is behind, nothing is judged: the new engine takes later
 /// times of the API server for the present, and cannot tell which of them came first. Nor is it
 /// judged where the new engine places waiting members of a gang of which a member succeeded and was
-/// cleaned away: only the leader knows that they are not needed any more.
+/// cleaned away: only the leader knows that they are not needed any more. Nor is it judged of gangs
+/// behind promises: the new engine makes promises of its own, behind which other gangs wait.
 fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
     let clock_ms = leader.clock_ms(now_ms);
     if clock_ms < now_ms {
@@ -289,7 +295,11 @@ fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> V
     let pods: BTreeSet<_> = seen.keys().chain(rebuilt.keys()).collect();
     let gangs = gangs(cluster);
     let forgotten = gangs.iter().filter(|gang| !gang.done.is_empty());
-    let waiting = forgotten.flat_map(|gang| &gang.waiting);
+    let mut reports = leader.engine.gang_reports();
+    reports.retain(|report| is_behind_promises(&report.status));
+    let behind: BTreeSet<&str> = reports.iter().map(|report| &*report.name).collect();
+    let behind = gangs.iter().filter(|gang| behind.contains(&*gang.name));
+    let waiting = forgotten.chain(behind).flat_map(|gang| &gang.waiting);
     let unjudged: BTreeSet<Uid> = waiting.map(|facts| facts.uid).collect();
     let elsewhere = pods
         .into_iter()

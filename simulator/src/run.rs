@@ -7,13 +7,15 @@
 //! ```
 //!
 //! Where past use counts, some minutes follow after the first rest, in which schedulers start anew,
-//! half-lives change and pods end.
+//! half-lives change and pods end. Where gangs are promised starts, pods go on ending after the
+//! faults have stopped, for some minutes, until all gangs that can have run.
 //!
 //! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
 //! the process had been told.
 
 mod beneficiaries;
 mod past_use;
+mod promises;
 mod resting;
 mod striking;
 mod stuck;
@@ -35,6 +37,8 @@ use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodGroupFacts, PodPhase, Ui
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use past_use::Remembered;
+use promises::Promises;
+pub(crate) use promises::is_behind_promises;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -65,6 +69,8 @@ pub struct Summary {
     pub binds: u32,
     /// Evictions that the API server accepted.
     pub evictions: u32,
+    /// Promises of starts that were made to gangs that had none.
+    pub promises: u32,
     /// The faults, and how often each struck.
     pub faults: Faults,
     /// A hash of every command: equal seeds give equal hashes.
@@ -185,6 +191,7 @@ struct Run<'say> {
     /// Gangs of which a member was evicted for another gang: namespace and PodGroup.
     victims: BTreeSet<(Box<str>, Box<str>)>,
     beneficiaries: Beneficiaries,
+    promises: Promises,
     step: u32,
     gangs: u32,
     trace: u64,
@@ -201,18 +208,9 @@ impl<'say> Run<'say> {
             Faults::none()
         };
         let past = scenario::past(&mut Random::new(seed.rotate_left(32)));
+        let past = past.filter(|_| !reserves(seed));
         let start_ms = START_MS + past.as_ref().map_or(0, |past| past.offset_ms);
-        let mut cluster = Cluster::default();
-        scenario::build(&mut cluster, &mut random, start_ms);
-        let (mut arrivals, gangs) = scenario::arrivals(&mut random, start_ms, FAULTS_MS * 9 / 10);
-        scenario::grow(&mut arrivals, &mut Random::new(!seed));
-        let guards = &mut Random::new(seed.rotate_left(16));
-        scenario::guard(&mut arrivals, guards, start_ms, FAULTS_MS * 9 / 10);
-        if needs_patience(seed) {
-            let random = &mut Random::new(seed.rotate_left(48));
-            scenario::protect(&mut cluster, random, start_ms);
-            scenario::linger(&mut arrivals, random);
-        }
+        let (cluster, arrivals, gangs) = drawn(seed, &mut random, start_ms);
         let mut settings = settings(seed, &mut random);
         settings.use_half_life_ms = past.as_ref().map(|past| past.half_life_ms);
         let mut run = Self {
@@ -237,6 +235,7 @@ impl<'say> Run<'say> {
             active_ms: start_ms,
             victims: BTreeSet::new(),
             beneficiaries: Beneficiaries::default(),
+            promises: Promises::default(),
             step: 0,
             gangs,
             trace: 0,
@@ -458,6 +457,9 @@ impl<'say> Run<'say> {
         let mut violations = turn.violations;
         self.forget_claims_of_followers(slot);
         self.judge_stuck(&mut violations);
+        if turn.stepped {
+            self.judge_promises(slot, &mut violations);
+        }
         for (id, action) in turn.commands {
             violations.extend(self.judge_eviction(&action));
             self.note_victim(&action);
@@ -520,6 +522,7 @@ impl<'say> Run<'say> {
             violations.extend(found);
         }
         self.judge_beneficiaries(&mut violations);
+        self.judge_promises_at_rest(&mut violations);
         self.judge_past(&mut violations);
         if !violations.is_empty() {
             return Err(self.failure(violations));
@@ -530,6 +533,7 @@ impl<'say> Run<'say> {
             pods: self.cluster.made(),
             binds: binds.values().sum(),
             evictions: self.shells.iter().map(Shell::evictions).sum(),
+            promises: self.promises.made,
             faults: self.faults.clone(),
             trace: self.trace,
             decisions: self.decisions,
@@ -584,8 +588,12 @@ const LATE_MOVES_MAX: u32 = 3;
 fn patience_ms(seed: u64) -> u64 {
     let movers_ms = if takes(seed) { MOVERS_MS } else { 0 };
     let leaving_ms = if needs_patience(seed) { LEAVING_MS } else { 0 };
-    movers_ms + leaving_ms
+    let running_ms = if reserves(seed) { RUNNING_MS } else { 0 };
+    movers_ms + leaving_ms + running_ms
 }
+
+/// How long gangs may run one after the other, where pods go on ending.
+const RUNNING_MS: u64 = 20 * 60_000;
 
 /// How long evictions of pods that are slow to leave, or are stuck, may go on one after the other.
 const LEAVING_MS: u64 = 10 * 60_000;
@@ -601,11 +609,51 @@ fn takes(seed: u64) -> bool {
 pub const PATIENT_SEEDS_FROM: u64 = 1 << 62;
 
 fn needs_patience(seed: u64) -> bool {
-    seed >= PATIENT_SEEDS_FROM
+    (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
+}
+
+/// The first seed of worlds in which gangs are promised starts. In the even ones gangs have a fixed
+/// order and end as they are expected to, see `scenario/expected`. In the odd ones anything goes.
+pub const RESERVING_SEEDS_FROM: u64 = 1 << 63;
+
+fn reserves(seed: u64) -> bool {
+    seed >= RESERVING_SEEDS_FROM
+}
+
+fn is_orderly(seed: u64) -> bool {
+    reserves(seed) && seed.is_multiple_of(2)
 }
 
 /// Seeds of these numbers failed once in worlds without evictions, which they are to stay.
 const WITHOUT_EVICTIONS: Range<u64> = 20_000..50_000_000;
+
+/// The cluster of a seed, and what arrives in it: by time, and how many gangs.
+fn drawn(
+    seed: u64,
+    random: &mut Random,
+    start_ms: UnixMs,
+) -> (Cluster, Vec<(UnixMs, Arrival)>, u32) {
+    const SPAN_MS: u64 = FAULTS_MS * 9 / 10;
+    let mut cluster = Cluster::default();
+    scenario::build(&mut cluster, random, start_ms);
+    if is_orderly(seed) {
+        let (arrivals, gangs) = scenario::orderly(&mut cluster, random, start_ms, SPAN_MS);
+        return (cluster, arrivals, gangs);
+    }
+    let (mut arrivals, gangs) = scenario::arrivals(random, start_ms, SPAN_MS);
+    scenario::grow(&mut arrivals, &mut Random::new(!seed));
+    let guards = &mut Random::new(seed.rotate_left(16));
+    scenario::guard(&mut arrivals, guards, start_ms, SPAN_MS);
+    let others = &mut Random::new(seed.rotate_left(48));
+    if needs_patience(seed) {
+        scenario::protect(&mut cluster, others, start_ms);
+        scenario::linger(&mut arrivals, others);
+    }
+    if reserves(seed) {
+        scenario::expect(&mut arrivals, others);
+    }
+    (cluster, arrivals, gangs)
+}
 
 /// Draws the settings of all schedulers of a run, without the identity.
 fn settings(seed: u64, random: &mut Random) -> Settings {
@@ -624,6 +672,9 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
             in_flight: 50,
             per_second: [1, 20, 1_000][usize::try_from(seed / 12 % 3).unwrap_or(0)],
         };
+    }
+    if reserves(seed) {
+        settings.reservations = [1, 2, 8, u32::MAX][usize::try_from(seed / 4 % 4).unwrap_or(0)];
     }
     if random.percent(50) {
         let mut few = || u32::try_from(random.between(1, 8)).unwrap_or(1);

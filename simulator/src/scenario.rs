@@ -2,15 +2,17 @@
 //!
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
-//! of their own, evicting takes patience (`farewells`).
+//! of their own, evicting takes patience (`farewells`), or gangs are promised starts (`expected`).
 
 mod budgets;
+mod expected;
 mod farewells;
 mod past;
 mod trees;
 mod work;
 
 pub(crate) use budgets::guard;
+pub(crate) use expected::{expect, order_of, orderly};
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use trees::grow;

@@ -4,7 +4,7 @@
 //! which. `GPU_BATCH_SEEDS=FROM..TO` runs those seeds instead; a failure names its seed.
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
-use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, run};
+use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM, run};
 use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,8 +19,12 @@ const FRESH_WITHOUT_FAULTS: u64 = 1_000;
 /// first, and of fresh ones.
 const PATIENT: u64 = 300;
 
+/// How many worlds are run in which gangs are promised starts, each with faults and without: of the
+/// first, and of fresh ones.
+const RESERVING: u64 = 300;
+
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 50] = [
+const FAILED_ONCE: [u64; 51] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -71,14 +75,23 @@ const FAILED_ONCE: [u64; 50] = [
     4_611_694_996_944_533_056,
     4_611_686_018_427_488_158,
     4_611_686_018_427_489_885,
+    9_223_372_036_854_776_021,
 ];
 
 /// Seeds that a violation was found with once where nothing fails, beyond the fixed range:
 ///
 /// - 3151: a reclaim left a part of a sub-group that its gang can go without;
 /// - 10599: a plan put a victim back on its node, and came to nothing every five minutes;
-/// - 4611694996921897984: a plan that ended half-way left a part of a sub-group.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 3] = [3_151, 10_599, 4_611_694_996_921_897_984];
+/// - 4611694996921897984: a plan that ended half-way left a part of a sub-group;
+/// - 9223372036854775849: surplus waited behind promises that had ended;
+/// - 9223372036854775889: a promised gang was told that it was about to be tried again.
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 5] = [
+    3_151,
+    10_599,
+    4_611_694_996_921_897_984,
+    9_223_372_036_854_775_849,
+    9_223_372_036_854_775_889,
+];
 
 /// The seeds that were asked for.
 fn asked_for() -> Option<Range<u64>> {
@@ -168,6 +181,25 @@ fn worlds_in_which_evicting_takes_patience_come_to_a_good_rest() {
         for with_faults in [false, true] {
             let findings = check(from..from + PATIENT, with_faults);
             assert!(findings.evictions >= findings.seeds, "enough evictions");
+        }
+    }
+}
+
+#[test]
+fn worlds_in_which_starts_are_promised_come_to_a_good_rest() {
+    if asked_for().is_some() {
+        return;
+    }
+    let from = RESERVING_SEEDS_FROM + fresh().start;
+    let again = format!(
+        "run them again with GPU_BATCH_SEEDS={from}..{}",
+        from + RESERVING
+    );
+    tell(&format!("fresh seeds with promises: {again}"));
+    for from in [RESERVING_SEEDS_FROM, from] {
+        for with_faults in [false, true] {
+            let findings = check(from..from + RESERVING, with_faults);
+            assert!(findings.promises >= 2 * findings.seeds, "enough promises");
         }
     }
 }

@@ -354,14 +354,13 @@ impl Planner {
         for start in self.reservations.starts() {
             if start.at_ms > now_ms {
                 let asked = (start, now_ms, &mut rooms);
-                self.promise(state, settings, progress, asked, work);
+                self.pull(state, settings, progress, asked, work);
             }
         }
     }
 
-    /// Promises a gang the earliest start beside all other promises; a promise that it has is only
-    /// pulled forward.
-    fn promise(
+    /// Pulls the promise to a gang forward to the earliest start beside all other promises.
+    fn pull(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -369,10 +368,9 @@ impl Planner {
         (mut start, now_ms, rooms): (Start, UnixMs, &mut Rooms),
         work: &mut u64,
     ) {
-        let known_ms = self.reservations.start_ms(start.gang);
         let promised = self.reservations.starts();
         let basis = self.basis(settings, progress, now_ms);
-        let before_ms = known_ms.unwrap_or(UnixMs::MAX);
+        let before_ms = start.at_ms;
         let found = earliest::earliest(state, basis, &start, &promised, rooms, before_ms, work);
         if let Some((at_ms, places)) = found {
             start.at_ms = at_ms;
@@ -408,11 +406,15 @@ impl Planner {
         };
         // The room of an eviction plan is held already.
         let claims = self.waiting[id].claim.awaited.is_some();
-        if settings.reservations == 0 || !for_room || counts.needed == 0 || claims {
+        if settings.reservations == 0 || !for_room || claims {
             return false;
         }
         if reason == Reason::Reserved {
             self.reservations.behind.insert(id);
+        }
+        if counts.needed == 0 {
+            // Surplus waits behind promises, and gets none.
+            return false;
         }
         let start = Start::now(state, asker);
         let mut promised = self.reservations.promised.iter();
@@ -440,12 +442,35 @@ impl Planner {
             line.insert((key, id));
             return false;
         }
-        self.promise_anew(state, settings, progress, |start| {
-            later.contains(&start.gang)
+        self.promise_before(state, asker, start, &later, work)
+    }
+
+    /// Promises a gang the earliest start beside all promises but later ones, which are made anew
+    /// if one is found: a gang that never fits takes nothing from others. Returns whether one is.
+    fn promise_before(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        mut start: Start,
+        later: &BTreeSet<GangId>,
+        work: &mut u64,
+    ) -> bool {
+        let (settings, progress, now_ms) = (asker.settings, asker.progress, asker.now_ms);
+        let mut starts = self.reservations.starts();
+        starts.retain(|known| !later.contains(&known.gang));
+        let basis = self.basis(settings, progress, now_ms);
+        let rooms = &mut Rooms::default();
+        let found = earliest::earliest(state, basis, &start, &starts, rooms, UnixMs::MAX, work);
+        let Some((at_ms, places)) = found else {
+            return false;
+        };
+        self.promise_anew(state, settings, progress, |known| {
+            later.contains(&known.gang)
         });
-        let asked = (start, now_ms, &mut Rooms::default());
-        self.promise(state, settings, progress, asked, work);
-        self.reservations.start_ms(id).is_some()
+        start.at_ms = at_ms;
+        starts.push(start);
+        self.reservations.adopt(&starts, places, now_ms);
+        true
     }
 
     /// Lets gangs be tried that promises kept from starting, if these have changed, and the first

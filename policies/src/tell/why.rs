@@ -124,9 +124,13 @@ impl Teller {
                 (verdict.unwrap_or_else(|| refused.in_short()), wake.clone())
             }
             None => {
+                let message = match waiting[id].promised_ms {
+                    Some(_) => "it waits for the start that it was promised",
+                    None => "it is about to be tried again",
+                };
                 let verdict = Verdict {
                     more_nodes_help: false,
-                    ..Verdict::new(refused.reason, "it is about to be tried again")
+                    ..Verdict::new(refused.reason, message)
                 };
                 (verdict, wake.clone())
             }

@@ -1,6 +1,6 @@
 //! Faults that strike at a time of their own, and how they end.
 
-use super::{Happening, Run};
+use super::{Happening, Run, reserves};
 use crate::api_server::{Answer, Name, Request};
 use crate::contender::Informer;
 use crate::faults::FaultKind;
@@ -306,7 +306,9 @@ impl Run<'_> {
     pub(super) fn heal(&mut self) {
         self.faults.stop();
         self.healed = true;
-        self.cluster.settle();
+        if !reserves(self.seed) {
+            self.cluster.settle();
+        }
         for shell in &mut self.shells {
             (shell.storm_until_ms, shell.slow_until_ms) = (0, 0);
         }

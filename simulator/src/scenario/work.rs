@@ -149,7 +149,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
     Arrival::Gang(description.map(Box::new), pods)
 }
 
-fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
+pub(super) fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
     let mut group = pod_group(name, NONE, 0, minimum);
     if random.percent(40) {
         let level = Some((*random.pick(&["zone", "rack", "node"])).into());
@@ -194,7 +194,7 @@ fn owner(api_version: &str, kind: &str, name: &str) -> OwnerReference {
     }
 }
 
-fn members(name: &str, count: u64, random: &mut Random) -> Vec<Recipe> {
+pub(super) fn members(name: &str, count: u64, random: &mut Random) -> Vec<Recipe> {
     let usual = size(random);
     let gated = random.percent(10);
     let same_name = random.percent(50);

@@ -144,6 +144,11 @@ impl<'a> Future<'a> {
         let begin = self.txn.checkpoint();
         self.txn.give_up_own(self.state, start.gang);
         let counts = count(self.state, start.gang, self.basis.now_ms);
+        if counts.short {
+            // The gang has lost members, and is expected to end with the others before this time.
+            self.txn.rollback(self.state, begin);
+            return None;
+        }
         let asker = Asker {
             settings: self.basis.settings,
             progress: self.basis.progress,
