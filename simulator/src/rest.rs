@@ -10,14 +10,13 @@ mod search;
 use crate::cluster::Cluster;
 use crate::contender::{Contender, listed};
 use crate::gangs::{Gang, contradict, gangs_of, is_met};
-use crate::run::is_behind_promises;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
 use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs, amount};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
 use gpu_batch_policies::settings::{Leadership, Settings};
-use gpu_batch_policies::status::Phase;
+use gpu_batch_policies::status::{Phase, PodGroupStatus};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +62,16 @@ pub(crate) fn violations(
 /// What queues hold, by queue and resource: GPUs, and resources that some queue has an entry for.
 pub(crate) fn held(cluster: &Cluster) -> BTreeMap<(Box<str>, Box<str>), u64> {
     Rooms::of(cluster, &gangs(cluster)).held()
+}
+
+/// Whether a gang, or its surplus, waits because of promises, its own or those to others. A gang
+/// that was promised a start may fit before, and delay others then.
+pub(crate) fn is_behind_promises(status: &PodGroupStatus) -> bool {
+    // There is no reason once the minimum has places, and the sentence is about the surplus.
+    let message = &status.message;
+    status.estimated_start_ms.is_some()
+        || message.contains("promised to start")
+        || message.contains("it was promised")
 }
 
 /// The members of a gang that wait.

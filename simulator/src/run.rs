@@ -38,7 +38,6 @@ use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use past_use::Remembered;
 use promises::Promises;
-pub(crate) use promises::is_behind_promises;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;

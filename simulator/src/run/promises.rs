@@ -16,7 +16,7 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{PodGroupFacts, UnixMs};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
-use gpu_batch_policies::status::{Phase, PodGroupStatus};
+use gpu_batch_policies::status::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long after the second that was told the first member of a gang is bound, at most: the second
@@ -156,7 +156,7 @@ impl Run<'_> {
         }
         if leader.engine.promised_starts().next().is_none() {
             let mut reports = leader.engine.gang_reports();
-            reports.retain(|report| is_behind_promises(&report.status));
+            reports.retain(|report| rest::is_behind_promises(&report.status));
             for GangReport { name, .. } in reports {
                 violations.push(format!(
                     "R16: gang {name} waits behind promises, and there are none"
@@ -164,16 +164,6 @@ impl Run<'_> {
             }
         }
     }
-}
-
-/// Whether a gang, or its surplus, waits because of promises, its own or those to others. A gang
-/// that was promised a start may fit before, and delay others then.
-pub(crate) fn is_behind_promises(status: &PodGroupStatus) -> bool {
-    // There is no reason once the minimum has places, and the sentence is about the surplus.
-    let message = &status.message;
-    status.estimated_start_ms.is_some()
-        || message.contains("promised to start")
-        || message.contains("it was promised")
 }
 
 /// Whether a gang has been tried, or runs.
