@@ -257,7 +257,7 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
         let name = format!("{}/{}", facts.namespace, facts.name);
         let now = reports.get(&name).map(|report| &report.status);
         let told = written.as_ref();
-        let short = |status: &gpu_batch_policies::status::PodGroupStatus| {
+        let short = |status: &PodGroupStatus| {
             (
                 status.phase,
                 status.reason,
