@@ -46,7 +46,7 @@ fn every_planted_bug_is_caught() {
         }
     });
     let not_caught = not_caught.into_inner().expect("no panic");
-    let message = format!("not caught by brute force or the seeds {SEEDS}: {not_caught:#?}");
+    let message = format!("not caught by brute force or the seeds {SEEDS:?}: {not_caught:#?}");
     assert!(not_caught.is_empty(), "{message}");
 }
 

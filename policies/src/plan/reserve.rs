@@ -373,6 +373,7 @@ impl Planner {
         let before_ms = start.at_ms;
         let found = earliest::earliest(state, basis, &start, &promised, rooms, before_ms, work);
         if let Some((at_ms, places)) = found {
+            // tests plant bugs here: promise-pulled-forward
             start.at_ms = at_ms;
             let mut starts = earliest::others_of(&promised, start.gang);
             starts.push(start);

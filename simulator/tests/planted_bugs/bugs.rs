@@ -16,7 +16,7 @@
 //! So code takes its bugs along wherever it is moved with its marker. What planted code names must
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
-use gpu_batch_simulator::run::PATIENT_SEEDS_FROM;
+use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM};
 
 /// A bug to be planted.
 pub(crate) struct Bug {
@@ -43,6 +43,8 @@ impl Bug {
 pub(crate) enum Catcher {
     /// The seeds of every test run.
     Seeds,
+    /// The seeds of every test run in which starts are promised and nothing fails.
+    Promises,
     /// Eviction plans against brute force: `policies/tests/victims`.
     BruteForce,
 }
@@ -61,6 +63,15 @@ const fn bug(name: &'static str, marker: &'static str, planted: &'static str) ->
 const fn bug_of_plans(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
     Bug {
         catcher: Catcher::BruteForce,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug in promised starts.
+const fn bug_of_promises(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::Promises,
+        first: RESERVING_SEEDS_FROM,
         ..bug(name, marker, planted)
     }
 }
@@ -274,6 +285,30 @@ pub(crate) const BUGS: &[Bug] = &[
         "",
     )
     .first_tried(PATIENT_SEEDS_FROM + 96),
+    bug_of_promises(
+        "a backfilled gang may end a second after a promised start on its nodes",
+        "end-of-a-backfilled-gang",
+        "let meets = |other: &&Start| other.at_ms + 1_000 < end_ms;",
+    ),
+    bug_of_promises(
+        "a reservation is made where sums over nodes say that a gang fits",
+        "nodes-of-a-reservation",
+        "let places = lay_out(state, basis, &starts, None, work);
+        let places = places.unwrap_or_else(|| vec![Places::new(); starts.len()]);
+        {",
+    )
+    .first_tried(RESERVING_SEEDS_FROM + 1),
+    bug_of_promises(
+        "a promise that may be pulled forward moves back",
+        "promise-pulled-forward",
+        "start.at_ms = start.at_ms + 1_000 + 0 * at_ms;",
+    ),
+    bug_of_promises(
+        "a gang that overruns its time is expected to end when it was",
+        "end-after-an-overrun",
+        "",
+    )
+    .first_tried(RESERVING_SEEDS_FROM + 1),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",

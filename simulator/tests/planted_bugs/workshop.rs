@@ -3,14 +3,19 @@
 
 use super::bugs::{BUGS, Bug, Catcher};
 use super::places::Sources;
+use gpu_batch_simulator::run::RESERVING_SEEDS_FROM;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The seeds that must catch every bug: those of each test run.
-pub(crate) const SEEDS: &str = "0..20000";
+pub(crate) const SEEDS: Range<u64> = 0..20_000;
+/// The seeds that must catch every bug in promised starts: those of each test run.
+const PROMISES: Range<u64> = RESERVING_SEEDS_FROM..RESERVING_SEEDS_FROM + 300;
 /// The seeds that a copy without a bug must survive.
-const HEALTHY_SEEDS: &str = "0..200";
+const HEALTHY_SEEDS: Range<u64> = 0..200;
+const HEALTHY_PROMISES: Range<u64> = RESERVING_SEEDS_FROM..RESERVING_SEEDS_FROM + 20;
 /// So many worlds are compared with brute force, and so many of a copy without a bug.
 const WORLDS: u64 = 20_000;
 const HEALTHY_WORLDS: u64 = 200;
@@ -120,8 +125,12 @@ impl Workshop {
         let on = on.expect("a bug of the list") + 1;
         match bug.catcher {
             Catcher::Seeds => {
-                let first = || self.try_seeds(on, &format!("{}..{}", bug.first, bug.first + 1));
-                either(first, || self.try_seeds(on, SEEDS))
+                let first = || self.try_seeds(on, bug.first..bug.first + 1, true);
+                either(first, || self.try_seeds(on, SEEDS, true))
+            }
+            Catcher::Promises => {
+                let first = || self.try_seeds(on, bug.first..bug.first + 1, false);
+                either(first, || self.try_seeds(on, PROMISES, false))
             }
             Catcher::BruteForce => {
                 let first = || self.try_plans(on, bug.first, 1);
@@ -132,13 +141,18 @@ impl Workshop {
 
     /// Runs some seeds and some worlds without a bug.
     pub(crate) fn try_healthy(&self) -> Verdict {
-        let seeds = || self.try_seeds(0, HEALTHY_SEEDS);
-        either(seeds, || self.try_plans(0, 0, HEALTHY_WORLDS))
+        let seeds = || self.try_seeds(0, HEALTHY_SEEDS, true);
+        let promises = || self.try_seeds(0, HEALTHY_PROMISES, false);
+        let plans = || self.try_plans(0, 0, HEALTHY_WORLDS);
+        either(|| either(seeds, promises), plans)
     }
 
-    fn try_seeds(&self, on: usize, seeds: &str) -> Verdict {
+    fn try_seeds(&self, on: usize, seeds: Range<u64>, with_faults: bool) -> Verdict {
+        let without_faults = (!with_faults).then_some("--without-faults");
+        let seeds = format!("{}..{}", seeds.start, seeds.end);
         let campaign = Command::new(self.folder.join("target/debug/chaos"))
-            .args(["--seeds", seeds, "--threads", "1", "--stop-at-first"])
+            .args(["--seeds", &seeds, "--threads", "1", "--stop-at-first"])
+            .args(without_faults)
             .env("PLANTED_BUG", on.to_string())
             .output()
             .expect("the campaign runs");

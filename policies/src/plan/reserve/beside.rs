@@ -131,6 +131,7 @@ impl Planner {
     fn is_apart(&self, nodes: impl Iterator<Item = NodeId>, own: &Start, others: &[Start]) -> bool {
         let end_ms = own.end_ms();
         let nodes: BTreeSet<NodeId> = nodes.collect();
+        // tests plant bugs here: end-of-a-backfilled-gang
         let meets = |other: &&Start| other.at_ms < end_ms;
         let mut others = others.iter().filter(meets).map(|other| other.gang);
         others.all(|gang| {

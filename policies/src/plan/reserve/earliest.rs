@@ -105,6 +105,7 @@ pub(super) fn earliest(
         if let Some(last) = starts.last_mut() {
             *last = own;
         }
+        // tests plant bugs here: nodes-of-a-reservation
         if let Some(places) = lay_out(state, basis, &starts, None, work) {
             return Some((own.at_ms, places));
         }

@@ -138,6 +138,7 @@ impl Ends {
         let overdue: Vec<GangId> = overdue.map(|(_, gang)| *gang).collect();
         for gang in &overdue {
             if let Some(mut run) = self.runs[*gang] {
+                // tests plant bugs here: end-after-an-overrun
                 run.overrun(now_ms);
                 self.note(*gang, run);
             }
