@@ -183,8 +183,8 @@ async fn a_replacement_joins_the_rack_of_its_gang() {
     cluster.group("train", &spec).await;
     let pods = cluster.members("train", 2, 8, &json!({})).await;
     cluster.bound(&pods).await;
-    // The free nodes of the other rack tempt the replacement; a cordon keeps it waiting first. Nodes
-    // and pods are watched apart, so the cordon comes long before the pod that it is to keep.
+    // The free nodes of the other rack tempt the replacement; a cordon keeps it waiting first.
+    // Nodes and pods are watched apart, so the cordon comes long before the pod that it keeps.
     let free = cluster.node_of(&pods[0]).await.unwrap();
     let cordon = |on: bool| json!({"spec": {"unschedulable": on}});
     let path = format!("/api/v1/nodes/{free}");
