@@ -145,6 +145,9 @@ impl Engine {
             state.take_place_of_owner(*pod, *node);
         }
         state.begin_hold(hold);
+        for (pod, node) in &plan.places {
+            state.yield_place_of_owner(*pod, *node);
+        }
         let taking = Taking {
             givers: chosen.givers(state),
             asks: request::asks(state, gang),

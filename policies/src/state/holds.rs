@@ -243,14 +243,28 @@ impl ClusterState {
             return;
         };
         let room = (self.pods[pod].class, node);
+        self.drop_place_of_owner(owner, |place| *place == room);
+    }
+
+    /// Where a node does not keep its holds, takes one place there, for whatever class, out of what
+    /// is held for the owner of a pod: the pod was given room that was held for its owner.
+    pub(crate) fn yield_place_of_owner(&mut self, pod: PodId, node: NodeId) {
+        if !self.nodes[node].keeps_holds()
+            && let Some(owner) = self.pods[pod].owner().map(|owner| owner.uid)
+        {
+            self.drop_place_of_owner(owner, |(_, on)| *on == node);
+        }
+    }
+
+    /// Takes the first place that `which` picks out of what is held for an owner.
+    fn drop_place_of_owner(&mut self, owner: Uid, which: impl Fn(&(ClassId, NodeId)) -> bool) {
         let held = self.holds.get(Holder::Owner(owner));
-        let Some(place) = held.and_then(|hold| hold.places.iter().position(|own| *own == room))
-        else {
+        let Some(place) = held.and_then(|hold| hold.places.iter().position(which)) else {
             return;
         };
         if let Some(mut hold) = self.take_hold(Holder::Owner(owner), false) {
-            hold.places.remove(place);
-            self.leave_class(room.0);
+            let (class, _) = hold.places.remove(place);
+            self.leave_class(class);
             if !hold.places.is_empty() {
                 self.put_hold(hold);
             }
