@@ -26,7 +26,11 @@ pub(crate) fn follow(
         return false;
     };
     let needs = first_look::lacks(state, id, &has_started);
-    let needs_then = first_look::lacks(state, id, &stays);
+    let mut members = gang.members.iter();
+    let needs_then = match members.any(|pod| is_to_leave(&state.pods[*pod])) {
+        true => first_look::lacks(state, id, &stays),
+        false => needs.clone(),
+    };
     let live = by_leaf(state, gang, &is_alive);
     let assumed = by_leaf(state, gang, &is_assumed);
     let mut completed = false;
@@ -111,9 +115,10 @@ fn is_alive(pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
 }
 
-/// Whether a pod is on a node and not to leave it, or has succeeded.
+/// Whether a pod is on a node and not to leave it, or has succeeded. A pod that has succeeded and
+/// is cleaned away is not evicted.
 fn stays(pod: &Pod) -> bool {
-    has_started(pod) && !pod.leaving
+    has_started(pod) && !is_to_leave(pod)
 }
 
 /// Whether a pod is to be evicted for another gang, or was asked to leave and has not begun to.

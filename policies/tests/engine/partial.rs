@@ -189,3 +189,25 @@ fn a_sub_group_of_which_a_plan_took_a_part_is_not_left_so() {
     assert_eq!(world.cause, Some(EvictionCause::Unwind));
     assert_eq!(world.places("v-2"), "n3");
 }
+
+/// A member of the sub-group `aa` ends well and is cleaned away, which takes a while.
+#[test]
+fn a_member_that_has_succeeded_and_is_cleaned_away_cuts_no_sub_group_off() {
+    let mut world = World::new();
+    world.then((
+        node("n1", 8),
+        gang("v", 1)
+            .sub_groups([leaf("aa", "", 2), leaf("ab", "", 1)])
+            .at_least(1),
+        pod("v-0 v-1", 1).of_leaf("v", "aa").on("n1"),
+        pod("v-2", 1).of_leaf("v", "ab").on("n1"),
+    ));
+    world.end("v-0");
+    world.settle();
+    let gone_ms = world.now_ms + 1_000;
+    world.change("v-0", |pod| pod.deletion_ms = Some(gone_ms));
+    world.settle();
+    world.delete("v-0");
+    world.run(5_000);
+    assert_eq!(world.evictions, 0);
+}
