@@ -125,12 +125,7 @@ fn every_queue_gets_nearly_all_of_its_quota() {
     };
     let trace = generate(&ten_days).unwrap();
     let run = run(Policy::DrfEvictions, &trace);
-    let workload = Workload {
-        jobs: &trace.jobs,
-        queues: &trace.queues,
-        gpus_per_node: GPUS_PER_NODE,
-    };
-    let (queue, served) = fairness(&run, workload).worst().unwrap();
+    let (queue, served) = fairness(&run, workload(&trace)).worst().unwrap();
     assert!(served >= 0.99, "{queue:?} gets {served} of its quota");
 }
 

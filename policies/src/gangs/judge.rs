@@ -75,8 +75,8 @@ fn judge_object(
 /// the topology of a label that the gang requires.
 ///
 /// # Errors
-/// What is wrong with the spec, else why the queue refuses the gang, else what is wrong with the
-/// topology constraints.
+/// The first obstacle to admitting the gang: a fault of its spec comes before a refusal of its
+/// queue, and that before a fault of its topology constraints.
 fn admitted(
     state: &mut ClusterState,
     progress: &ById<GangId, Progress>,
@@ -109,7 +109,8 @@ fn missing_object(state: &ClusterState, id: GangId) -> Option<Verdict> {
     Some(Verdict::new(Reason::PodGroupNotFound, message))
 }
 
-/// What is wrong in the PodGroup itself, or not supported; `None`: nothing.
+/// The first fault of a gang's PodGroup, or the first field in it that is not supported. `None`:
+/// the PodGroup can be followed as it stands.
 fn bad_spec(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let object = state.gangs[id].object.as_ref()?;
     let tree = state.gangs[id].tree.as_ref();

@@ -95,8 +95,9 @@ pub(crate) struct Progress {
     backoff: Backoff,
     /// A member has lost its place since the minimum was last met.
     pub(crate) bereaved: bool,
-    /// Since when the gang is below its minimum because it has lost members; `None`: the gang has
-    /// its minimum, no member is bound any more, or the gang's queue would not take the gang back.
+    /// The time, in Unix ms, at which the gang fell below its minimum by losing members. `None`:
+    /// the gang has its minimum, no member is bound any more, or the gang's queue would not take
+    /// the gang back.
     pub(crate) lost_ms: Option<UnixMs>,
     /// The condition `Stale` of the gang's PodGroup when this engine first saw the gang complete.
     pub(crate) staleness: Option<Staleness>,

@@ -123,15 +123,13 @@ impl Workshop {
     pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
         let on = BUGS.iter().position(|other| other.name == bug.name);
         let on = on.expect("a bug of the list") + 1;
+        let seeds = |all, with_faults| {
+            let first = || self.try_seeds(on, bug.first..bug.first + 1, with_faults);
+            either(first, || self.try_seeds(on, all, with_faults))
+        };
         match bug.catcher {
-            Catcher::Seeds => {
-                let first = || self.try_seeds(on, bug.first..bug.first + 1, true);
-                either(first, || self.try_seeds(on, SEEDS, true))
-            }
-            Catcher::Promises => {
-                let first = || self.try_seeds(on, bug.first..bug.first + 1, false);
-                either(first, || self.try_seeds(on, PROMISES, false))
-            }
+            Catcher::Seeds => seeds(SEEDS, true),
+            Catcher::Promises => seeds(PROMISES, false),
             Catcher::BruteForce => {
                 let first = || self.try_plans(on, bug.first, 1);
                 either(first, || self.try_plans(on, 0, WORLDS))
