@@ -23,11 +23,10 @@
 use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
 use crate::gangs::needed;
 use crate::ids::{GangId, PodId};
-use crate::queues::{Demand, GovernedId, QueueId, add_demand};
+use crate::queues::{Demand, GovernedId, QueueId, add_demand, amount_in};
 use crate::state::ClusterState;
 use crate::state::minima::{Minimum, Surplus};
 use crate::state::pod::{Pod, Stage};
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -82,17 +81,9 @@ fn protected_surplus(quota: &mut Quota<'_>, minimum: &Minimum, stays: bool) -> V
         return Vec::new();
     }
     let mut protected = vec![false; minimum.surplus.len()];
-    let mut order: Vec<usize> = (0..minimum.surplus.len()).collect();
-    let (state, queue) = (quota.state, quota.queue);
-    order.sort_by_cached_key(|place| {
-        let Surplus { pods, leaves_with } = &minimum.surplus[*place];
-        let pods = pods.iter().map(|pod| &state.pods[*pod]);
-        let oldest = pods.map(|pod| (bound_ms(pod), &pod.name)).min();
-        (leaves_with.len(), oldest)
-    });
-    for place in order {
+    for place in minimum.surplus_order.iter().copied() {
         let Surplus { pods, leaves_with } = &minimum.surplus[place];
-        let holds = held_in(state, queue, pods);
+        let holds = held_in(quota.state, quota.queue, pods);
         let mut others = leaves_with.iter();
         protected[place] = others.all(|other| protected[*other]) && quota.protects(&holds, stays);
     }
@@ -103,25 +94,35 @@ fn protected_surplus(quota: &mut Quota<'_>, minimum: &Minimum, stays: bool) -> V
 struct Quota<'a> {
     state: &'a ClusterState,
     queue: QueueId,
-    left: BTreeMap<GovernedId, Amount>,
+    /// What is left of each key that was looked at.
+    left: Demand,
 }
 
 impl<'a> Quota<'a> {
     fn of(state: &'a ClusterState, queue: QueueId) -> Self {
-        let left = BTreeMap::new();
+        let left = Demand::new();
         Self { state, queue, left }
+    }
+
+    /// What is left of a key.
+    fn left_of(&mut self, key: GovernedId) -> &mut Amount {
+        let known = self.left.iter().position(|(known, _)| *known == key);
+        let place = known.unwrap_or_else(|| {
+            let guaranteed = self.state.queues.guaranteed(self.queue, key);
+            self.left.push((key, guaranteed));
+            self.left.len() - 1
+        });
+        &mut self.left[place].1
     }
 
     /// Whether what is left protects amounts, which then are no longer left. Amounts of which
     /// `stays` is true are never reclaimed: where they do not fit, they use up all that is left.
     fn protects(&mut self, holds: &Demand, stays: bool) -> bool {
-        let queues = &self.state.queues;
-        let mut deciding = holds.clone();
-        queues.keep_deciding(self.queue, &mut deciding);
-        let guaranteed = |key: GovernedId| queues.guaranteed(self.queue, key);
+        let mut deciding = Demand::from_slice(holds);
+        self.state.queues.keep_deciding(self.queue, &mut deciding);
         let mut fits = true;
         for (key, amount) in &deciding {
-            let left = self.left.entry(*key).or_insert_with(|| guaranteed(*key));
+            let left = self.left_of(*key);
             match left.checked_sub(*amount) {
                 Some(rest) => *left = rest,
                 None if stays => *left = 0,
@@ -130,10 +131,9 @@ impl<'a> Quota<'a> {
         }
         // What the quota of a model protects uses up the plain quota, too.
         for (key, amount) in holds.iter().filter(|_| fits) {
-            let left = self.left.entry(*key).or_insert_with(|| guaranteed(*key));
-            let mut decided = deciding.iter().filter(|(known, _)| known == key);
-            let decided = decided.next().map_or(0, |(_, decided)| *decided);
-            *left = left.saturating_sub(amount.saturating_sub(decided));
+            let undecided = amount.saturating_sub(amount_in(&deciding, *key));
+            let left = self.left_of(*key);
+            *left = left.saturating_sub(undecided);
         }
         fits
     }
@@ -225,6 +225,7 @@ fn minimum(
     let holds = held_in(state, queue, core);
     let since_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod])).max();
     let is_settled = |pod: &Pod| matches!(pod.stage, Stage::Bound(_)) && is_here(pod);
+    let surplus = needed::surplus(state, id, members, core);
     Minimum {
         gang: id,
         queue,
@@ -237,11 +238,24 @@ fn minimum(
             id,
         ),
         core: core.iter().copied().collect(),
-        surplus: needed::surplus(state, id, members, core),
+        surplus_order: order_of(state, &surplus),
+        surplus,
         holds,
         since_ms: since_ms.unwrap_or(UnixMs::MAX),
         is_settled: pods.into_iter().all(is_settled),
     }
+}
+
+/// The order in which quota protects surplus, see [`Minimum::surplus_order`].
+fn order_of(state: &ClusterState, surplus: &[Surplus]) -> SmallVec<[usize; 2]> {
+    let mut order: SmallVec<[usize; 2]> = (0..surplus.len()).collect();
+    order.sort_by_cached_key(|place| {
+        let Surplus { pods, leaves_with } = &surplus[*place];
+        let pods = pods.iter().map(|pod| &state.pods[*pod]);
+        let oldest = pods.map(|pod| (bound_ms(pod), &pod.name)).min();
+        (leaves_with.len(), oldest)
+    });
+    order
 }
 
 /// What these pods hold in a queue.

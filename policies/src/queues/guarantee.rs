@@ -72,9 +72,12 @@ impl QueueTree {
     pub(crate) fn keep_deciding(&self, queue: QueueId, holds: &mut Demand) {
         let node = self.structure.node(queue);
         holds.retain(|(key, _)| node.terms_of(*key).is_some());
-        for (key, amount) in holds.clone() {
-            let plain = self.keys.plain(key);
-            if let Some((_, left)) = holds.iter_mut().find(|(known, _)| Some(*known) == plain) {
+        for place in 0..holds.len() {
+            let (key, amount) = holds[place];
+            let Some(plain) = self.keys.plain(key) else {
+                continue;
+            };
+            if let Some((_, left)) = holds.iter_mut().find(|(known, _)| *known == plain) {
                 *left = left.saturating_sub(amount);
             }
         }

@@ -28,6 +28,9 @@ pub(crate) struct Minimum {
     /// What leaves together of the other members with a place, those that leave first before the
     /// others.
     pub(crate) surplus: Vec<Surplus>,
+    /// The places in `surplus` in the order in which quota protects them: a minimum of a sub-group
+    /// before what leaves with it, then the oldest first.
+    pub(crate) surplus_order: SmallVec<[usize; 2]>,
     /// What the core holds in the queue.
     pub(crate) holds: Demand,
     /// When the last member of the core was bound; far in the future if one does not say when.
