@@ -97,16 +97,32 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
 /// How many pods of a class the request can place in an area, as the state is now in the
 /// transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
+    rooms(state, request, class)(area)
+}
+
+/// How many pods of a class the request can place in each area that is asked for, as the state is
+/// now in the transaction.
+pub(super) fn rooms<'a>(
+    state: &'a mut ClusterState,
+    request: &'a Request,
+    class: ClassId,
+) -> impl FnMut(Area) -> u64 + 'a {
     state.refresh(class);
-    if request.plain_only || !request.inside.is_empty() || request.is_limited(state) {
-        return limited_room(state, request, class, area);
+    let by_node = request.plain_only || !request.inside.is_empty() || request.is_limited(state);
+    move |area| match by_node {
+        true => limited_room(state, request, class, area),
+        false => counted_by_area(state, class, area),
     }
-    counted(state, class, area)
 }
 
 /// How many pods of a class fit in an area if limits on GPU models do not count.
 pub(crate) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
+    counted_by_area(state, class, area)
+}
+
+/// How many pods of a class fit in an area by the table of the class, which is current.
+fn counted_by_area(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
     let (topologies, classes) = (&state.topologies, &mut state.classes);
     let Some(table) = classes[class].table.as_mut() else {
         return 0;

@@ -1,7 +1,7 @@
 //! Places members of one shape, for which counting is exact, and fills an area with pods of one
 //! class.
 
-use super::domains::{areas, nodes_of, parts, room, scopes_under};
+use super::domains::{areas, nodes_of, parts, rooms, scopes_under};
 use super::request::Request;
 use super::{Area, Group, Refusal};
 use crate::facts::{Amount, Placement};
@@ -74,9 +74,11 @@ fn best_area(
 ) -> Option<(Area, u64)> {
     let all = group.pods.len() as u64;
     let mut best: Option<(Area, u64)> = None;
-    for area in areas(state, scope) {
+    let areas = areas(state, scope);
+    let mut room = rooms(state, request, group.class);
+    for area in areas {
         *work += 1;
-        let fits = room(state, request, group.class, area);
+        let fits = room(area);
         let better = match best {
             None => true,
             Some((_, most)) if fits >= all => most < all || fits < most,
@@ -129,10 +131,10 @@ impl Load<'_> {
             }
             let mut pods = load.pods;
             *work += parts.len() as u64;
-            let mut parts_by_room: Vec<(u64, Area)> = parts
-                .iter()
-                .map(|part| (room(state, self.request, self.class, *part), *part))
-                .collect();
+            let mut parts_by_room: Vec<(u64, Area)> = {
+                let mut room = rooms(state, self.request, self.class);
+                parts.iter().map(|part| (room(*part), *part)).collect()
+            };
             parts_by_room.retain(|(fits, _)| *fits > 0);
             parts_by_room.sort_by_key(|(fits, _)| Reverse(*fits));
             let mut parts_by_room = parts_by_room.into_iter().peekable();

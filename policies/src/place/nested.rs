@@ -5,7 +5,7 @@
 //! choice of members is placed as a plain gang.
 
 use super::choices::{Choice, combinations, pods_of, sizes};
-use super::domains::{areas, fineness, fits_in, room, scopes, scopes_under};
+use super::domains::{areas, fineness, fits_in, rooms, scopes, scopes_under};
 use super::exact::{Answer, exactly, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
@@ -79,7 +79,8 @@ pub(crate) fn counted_again(
             let (class, scope, need) = (*class, *scope, *need);
             state.classes.get(class)?;
             let areas = areas(state, scope).into_iter();
-            let rooms = areas.map(|area| (room(state, request, class, area), area));
+            let mut room = rooms(state, request, class);
+            let rooms = areas.map(|area| (room(area), area));
             // Of areas with equal room the first one is named.
             let best = rooms.rev().max_by_key(|(fits, _)| *fits);
             let (fits, best) = best.map_or((0, None), |(fits, area)| (fits, Some(area)));
