@@ -85,14 +85,17 @@ const FAILED_ONCE: [u64; 52] = [
 /// - 4611694996921897984: a plan that ended half-way left a part of a sub-group;
 /// - 9223372036854775849: surplus waited behind promises that had ended;
 /// - 9223372036854775889: a promised gang was told that it was about to be tried again;
-/// - 9223381015419140871: surplus behind a promise was told of a sub-group that has no room.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 6] = [
+/// - 9223381015419140871: surplus behind a promise was told of a sub-group that has no room;
+/// - 9223381015419141102: promises that held were not found to hold, so one came late and moved
+///   others back.
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 7] = [
     3_151,
     10_599,
     4_611_694_996_921_897_984,
     9_223_372_036_854_775_849,
     9_223_372_036_854_775_889,
     9_223_381_015_419_140_871,
+    9_223_381_015_419_141_102,
 ];
 
 /// The seeds that were asked for.

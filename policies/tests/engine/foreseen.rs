@@ -85,6 +85,26 @@ fn surplus_of_which_a_part_waits_behind_a_promise_says_behind_which() {
     assert!(message.starts_with(named), "{message}");
 }
 
+/// `b-later` was promised the node that was fuller. The other node is fuller since `c-short` runs
+/// there, and `a-wide` needs all of it before `b-later` ends.
+#[test]
+fn promises_are_laid_out_on_the_nodes_that_were_chosen_for_them() {
+    let mut world = world(8);
+    world.apply((node("n1 n2", 6), pod("endless", 2).on("n1")));
+    world.apply(pod("r1", 4).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 1).on("n2").runtime(200 * S + AGE));
+    world.then(pod("a-wide", 6).runtime(100 * S));
+    world.then(pod("b-later", 3).runtime(1_000 * S));
+    world.then(pod("c-short", 2).runtime(150 * S));
+    assert_eq!(world.places("a-wide b-later c-short"), "- - n2");
+    world.then(pod("d-wide", 6).runtime(10 * S));
+    let estimates = ["a-wide", "b-later", "d-wide"].map(|pod| {
+        let gang = format!("pod/{pod}");
+        estimate(&world, &gang).map(|ms| ms / S)
+    });
+    assert_eq!(estimates, [Some(200), Some(100), Some(300)]);
+}
+
 #[test]
 fn an_explanation_names_the_ends_that_make_room() {
     let mut world = world(1);

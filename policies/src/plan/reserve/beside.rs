@@ -8,8 +8,8 @@
 
 use super::Reservation;
 use super::doubts::by_node;
-use super::earliest::lay_out;
 use super::future::Start;
+use super::lay_out::lay_out;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
