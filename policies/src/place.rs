@@ -6,6 +6,7 @@
 //! within a bound (`search`). Sub-groups with domains of their own are packed domain by domain
 //! (`nested`), then searched. A refusal says whether it is proved.
 
+mod again;
 mod choices;
 mod domains;
 mod exact;
@@ -24,6 +25,7 @@ mod search;
 mod subset;
 mod two_shapes;
 
+pub(crate) use again::place_again;
 pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
 pub(crate) use domains::{all_nodes_of, counted};
 pub(crate) use memo::{Memo, SLICE_STEPS};

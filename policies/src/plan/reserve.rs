@@ -20,6 +20,7 @@
 //! |---|---|
 //! | `ends` | when gangs that run are expected to end |
 //! | `future` | the state at later times, in a Txn |
+//! | `lay_out` | where gangs with promises will be |
 //! | `rooms` | how much room there is at later times |
 //! | `earliest` | when a gang fits beside other promises |
 //! | `beside` | whether a gang may start now |
@@ -32,6 +33,7 @@ mod earliest;
 pub(crate) mod ends;
 pub(crate) mod foresight;
 mod future;
+mod lay_out;
 mod rooms;
 
 use crate::facts::UnixMs;
@@ -317,7 +319,7 @@ impl Planner {
     ) -> bool {
         let starts = self.reservations.starts();
         let basis = self.basis(settings, progress, now_ms);
-        let places = earliest::lay_out(state, basis, &starts, None, work);
+        let places = lay_out::lay_out(state, basis, &starts, None, work);
         let are_kept = places.is_some();
         self.reservations
             .adopt(&starts, places.unwrap_or_default(), now_ms);
@@ -552,6 +554,7 @@ impl Planner {
             settings,
             progress,
             ends: &self.reservations.ends,
+            promised: &self.reservations.promised,
             now_ms,
         }
     }

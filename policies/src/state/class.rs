@@ -67,6 +67,11 @@ impl Class {
         self.shape.unsupported.is_empty() && !self.confined.to_slots
     }
 
+    /// Whether amounts alone decide how many pods of the class fit on a node that suits it.
+    pub(crate) fn asks_for_amounts(&self) -> bool {
+        self.cards.is_none() && self.shape.host_ports.is_empty()
+    }
+
     /// The only GPU model that the class can run on, where its selector names just one.
     pub(crate) fn only_model(&self) -> Option<&str> {
         match self.models.as_slice() {

@@ -236,8 +236,7 @@ fn obstacle_now(
     refused: &Refused,
 ) -> Option<Obstacle> {
     let (settings, progress, now_ms) = (scene.settings, scene.progress, scene.now_ms);
-    let known = refused.by_nodes.as_deref();
-    obstacle(scene.state, settings, progress, gang, known, now_ms)
+    obstacle(scene.state, settings, progress, gang, Some(refused), now_ms)
 }
 
 /// What a refused gang runs into now.
@@ -255,17 +254,42 @@ struct ByNodes {
     refusal: Refusal,
 }
 
-/// What a refused gang runs into now. `known`: what its last search has found. `None`: nothing
-/// refuses it.
+/// What a gang runs into now. `refused`: why its last attempt was refused. `None`: nothing refuses
+/// the gang.
 fn obstacle(
     state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     gang: (GangId, QueueId),
-    known: Option<&Refusal>,
+    refused: Option<&Refused>,
     now_ms: UnixMs,
 ) -> Option<Obstacle> {
-    let asked = match asked(state, settings, progress, gang, now_ms) {
+    let (id, queue) = gang;
+    let mut alternatives = wanted::requests(state, settings, progress, id, queue, now_ms);
+    if refused.is_none_or(|refused| refused.behind.is_none()) {
+        // All were refused, and the first one is told. Behind promises there was room for one.
+        alternatives.truncate(1);
+    }
+    let known = refused.and_then(|refused| refused.by_nodes.as_deref());
+    let mut first = None;
+    for request in alternatives {
+        let met = obstacle_to(state, settings, progress, gang, (request, known), now_ms)?;
+        first.get_or_insert(met);
+    }
+    first.or(Some(Obstacle::TooFewMembers))
+}
+
+/// What one of the alternatives runs into that a gang may ask for next. `known`: what the last
+/// search has found. `None`: nothing refuses it.
+fn obstacle_to(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    gang: (GangId, QueueId),
+    (request, known): (Request, Option<&Refusal>),
+    now_ms: UnixMs,
+) -> Option<Obstacle> {
+    let asked = match asked(state, settings, progress, gang, request, now_ms) {
         Err(excess) => return Some(Obstacle::Bound(excess)),
         Ok(None) => return Some(Obstacle::TooFewMembers),
         Ok(Some(asked)) => asked,
@@ -288,32 +312,34 @@ struct NextMembers {
     choice: Option<Request>,
 }
 
-/// The members that a gang asks for next, as far as its queue has room for them. `None`: no
-/// members.
+/// The members that a gang asks for by one of its alternatives, as far as its queue has room for
+/// them. `None`: no members.
 ///
 /// # Errors
-/// The bound that the gang would exceed, if no choice of its members keeps within the bounds.
+/// The bound that the gang would exceed, if no choice of these members keeps within the bounds.
 fn asked(
     state: &ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (id, queue): (GangId, QueueId),
+    request: Request,
     now_ms: UnixMs,
 ) -> Result<Option<NextMembers>, Excess> {
-    let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
-    let Some(request) = requests.into_iter().next() else {
-        return Ok(None);
+    let excess_of = |choice: &Choice| {
+        let pods: Vec<PodId> = pods_of(choice).collect();
+        let demand = demand::demand_of_pods(state, pods.iter());
+        bounds::within_bounds(state, id, queue, &demand).err()
     };
-    let excess = bounds::excess(state, settings, progress, id, queue, now_ms);
+    let excess = match request.is_plain() {
+        // The choices of a plain gang do not begin with the first members.
+        true => bounds::excess(state, settings, progress, id, queue, now_ms),
+        false => request.choices(state).0.first().and_then(excess_of),
+    };
     if excess.is_none() && request.is_plain() {
         let choice = None;
         return Ok(Some(NextMembers { request, choice }));
     }
-    let is_allowed = |choice: &Choice| {
-        let pods: Vec<PodId> = pods_of(choice).collect();
-        let demand = demand::demand_of_pods(state, pods.iter());
-        bounds::within_bounds(state, id, queue, &demand).is_ok()
-    };
+    let is_allowed = |choice: &Choice| excess_of(choice).is_none();
     let mut choices = request.choices(state).0.into_iter();
     let asked = match excess {
         None => choices.next().map(|choice| NextMembers {

@@ -4,7 +4,7 @@ use gpu_batch_policies::facts::RuntimeSource;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::Forecast;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{World, gang, node, pod, queue};
+use gpu_batch_testing::{World, gang, leaf, node, pod, queue};
 
 /// A second in milliseconds.
 const S: u64 = 1_000;
@@ -65,6 +65,44 @@ fn a_gang_that_waits_behind_a_promise_says_behind_which() {
         panic!("{:?}", explanation.remedies);
     };
     assert!(remedy.contains("`expectedRuntime`"), "{remedy}");
+}
+
+/// One more member of a sub-group would delay the head, and a whole further sub-group has no room.
+#[test]
+fn surplus_of_which_a_part_waits_behind_a_promise_says_behind_which() {
+    let mut world = world(1);
+    world.apply((node("n1", 4), pod("r", 2).on("n1").runtime(100 * S + AGE)));
+    let groups = [leaf("one", "", 1), leaf("other", "", 1)];
+    world.apply(gang("g", 1).sub_groups(groups).at_least(1));
+    world.apply(pod("one-0", 1).of_leaf("g", "one").on("n1"));
+    world.then(pod("a-head", 3).runtime(10 * S));
+    world.then(pod("one-1", 1).of_leaf("g", "one"));
+    world.then(pod("other-0", 4).of_leaf("g", "other"));
+    world.later(10 * S);
+    assert_eq!(world.places("one-1 other-0"), "- -");
+    let message = world.message("g");
+    let named = "its start would delay default/pod/a-head, which is promised to start at ";
+    assert!(message.starts_with(named), "{message}");
+}
+
+/// `b-later` was promised the node that was fuller. The other node is fuller since `c-short` runs
+/// there, and `a-wide` needs all of it before `b-later` ends.
+#[test]
+fn promises_are_laid_out_on_the_nodes_that_were_chosen_for_them() {
+    let mut world = world(8);
+    world.apply((node("n1 n2", 6), pod("endless", 2).on("n1")));
+    world.apply(pod("r1", 4).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 1).on("n2").runtime(200 * S + AGE));
+    world.then(pod("a-wide", 6).runtime(100 * S));
+    world.then(pod("b-later", 3).runtime(1_000 * S));
+    world.then(pod("c-short", 2).runtime(150 * S));
+    assert_eq!(world.places("a-wide b-later c-short"), "- - n2");
+    world.then(pod("d-wide", 6).runtime(10 * S));
+    let estimates = ["a-wide", "b-later", "d-wide"].map(|pod| {
+        let gang = format!("pod/{pod}");
+        estimate(&world, &gang).map(|ms| ms / S)
+    });
+    assert_eq!(estimates, [Some(200), Some(100), Some(300)]);
 }
 
 #[test]

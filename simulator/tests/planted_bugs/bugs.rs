@@ -294,7 +294,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "a reservation is made where sums over nodes say that a gang fits",
         "nodes-of-a-reservation",
         "let places = lay_out(state, basis, &starts, None, work);
-        let places = places.unwrap_or_else(|| vec![Places::new(); starts.len()]);
+        let places = places.unwrap_or_else(|| alloc::vec![Places::new(); starts.len()]);
         {",
     )
     .first_tried(RESERVING_SEEDS_FROM + 1),

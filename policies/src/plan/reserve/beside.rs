@@ -8,8 +8,8 @@
 
 use super::Reservation;
 use super::doubts::by_node;
-use super::earliest::lay_out;
 use super::future::Start;
+use super::lay_out::lay_out;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
@@ -97,9 +97,13 @@ impl Planner {
         }
         let is_placed = in_one_slice(state, txn, asker, work).is_ok();
         txn.give_back_withheld(state, begin);
-        // What is withheld keeps room on nodes, and nothing under the bounds of queues.
+        // What is withheld keeps amounts on nodes, but no host ports or cards, and nothing under
+        // the bounds of queues.
+        let mut placed = txn.placed_since(begin).iter();
+        let is_certain = !uses_up
+            && placed.all(|(pod, _)| state.classes[state.pods[*pod].class].asks_for_amounts());
         let is_kept = is_placed
-            && (!uses_up || self.are_kept_beside(state, asker, (txn, begin), others, work));
+            && (is_certain || self.are_kept_beside(state, asker, (txn, begin), others, work));
         if !is_kept {
             txn.rollback(state, begin);
         }

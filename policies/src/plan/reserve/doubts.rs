@@ -104,8 +104,7 @@ impl Reservations {
         let mut classes = promised.iter().map(|(.., class)| *class);
         let may_run = classes.all(|class| {
             state.refresh(class);
-            let counted = &state.classes[class];
-            let is_counted = counted.cards.is_none() && counted.shape.host_ports.is_empty();
+            let is_counted = state.classes[class].asks_for_amounts();
             let table = state.table_as_of(class);
             is_counted && table.is_some_and(|table| table.is_eligible(node))
         });

@@ -1,50 +1,21 @@
 //! The earliest time at which a gang fits beside other promises.
 //!
-//! The other gangs are laid out in the order of their starts, so the nodes that they will be on are
-//! chosen anew each time; what was promised is the time. How much room there is at each time is
-//! counted first: a gang that needs so many pods of a class starts at no time at which, or soon
-//! after which, fewer fit beside the others as they are laid out.
+//! How much room there is at each time is counted first: a gang that needs so many pods of a class
+//! starts at no time at which, or soon after which, fewer fit beside the others as they are laid
+//! out.
 
-use super::future::{Basis, Future, Places, Start};
+use super::future::{Basis, Places, Start};
+use super::lay_out::lay_out;
 use super::rooms::{self, Need, Reach, Rooms};
 use crate::facts::UnixMs;
 use crate::gangs::wanted;
-use crate::ids::{GangId, PodId};
+use crate::ids::GangId;
 use crate::place;
 use crate::state::ClusterState;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// How many times are tried for one gang before it is left without a reservation.
 const TRIES_MAX: u32 = 64;
-
-/// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
-/// Of gangs that start at one time the first one given comes first. `present`: pods that were
-/// placed now and leave at a time.
-pub(super) fn lay_out(
-    state: &mut ClusterState,
-    basis: Basis<'_>,
-    starts: &[Start],
-    present: Option<(UnixMs, Vec<PodId>)>,
-    work: &mut u64,
-) -> Option<Vec<Places>> {
-    let mut order: Vec<usize> = (0..starts.len()).collect();
-    order.sort_by_key(|index| starts[*index].at_ms);
-    let mut places: Vec<Places> = vec![Places::new(); starts.len()];
-    let mut future = Future::begin(state, basis);
-    if let Some((end_ms, pods)) = present {
-        future.let_leave(end_ms, pods);
-    }
-    let are_placed = order.into_iter().all(|index| {
-        future.advance(starts[index].at_ms);
-        let found = future.place(&starts[index]);
-        let is_placed = found.is_some();
-        places[index] = found.unwrap_or_default();
-        is_placed
-    });
-    *work += future.finish();
-    are_placed.then_some(places)
-}
 
 /// The earliest time before `before_ms` at which a gang fits beside all others with promises, and
 /// where these will be, and the gang as the last one; `None`: none was found.

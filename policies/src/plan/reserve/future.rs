@@ -3,12 +3,16 @@
 //! Gangs that run leave when they are expected to end, and gangs with reservations are placed when
 //! they are to start, all in one Txn that is rolled back. Room that is held for others stays held.
 
+use super::Reservation;
 use super::ends::Ends;
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
+use crate::gangs::{demand, wanted};
 use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::place::place_again;
 use crate::plan::attempt::{Asker, in_one_slice};
+use crate::plan::bounds;
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -28,6 +32,8 @@ pub(super) struct Basis<'a> {
     pub(super) settings: &'a Settings,
     pub(super) progress: &'a ById<GangId, Progress>,
     pub(super) ends: &'a Ends,
+    /// The promises, with the places where the gangs were last laid out.
+    pub(super) promised: &'a [Reservation],
     pub(super) now_ms: UnixMs,
 }
 
@@ -63,6 +69,15 @@ impl Start {
 /// The members of a gang, each with its node.
 pub(super) type Places = Vec<(PodId, NodeId)>;
 
+/// On which nodes gangs with promises are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nodes {
+    /// On nodes that are chosen anew.
+    Anew,
+    /// On those where they were to be, if they fit there.
+    Kept,
+}
+
 /// Gangs that run, by the time of their ends.
 type Running<'a> = Peekable<Copied<btree_set::Iter<'a, (UnixMs, GangId)>>>;
 
@@ -70,6 +85,7 @@ type Running<'a> = Peekable<Copied<btree_set::Iter<'a, (UnixMs, GangId)>>>;
 pub(super) struct Future<'a> {
     pub(super) state: &'a mut ClusterState,
     basis: Basis<'a>,
+    nodes: Nodes,
     txn: Txn,
     began: Checkpoint,
     /// The gangs that run and have not ended yet.
@@ -81,7 +97,7 @@ pub(super) struct Future<'a> {
 
 impl<'a> Future<'a> {
     /// The present.
-    pub(super) fn begin(state: &'a mut ClusterState, basis: Basis<'a>) -> Self {
+    pub(super) fn begin(state: &'a mut ClusterState, basis: Basis<'a>, nodes: Nodes) -> Self {
         let mut others: BTreeMap<UnixMs, Vec<PodId>> = BTreeMap::new();
         for pod in state.holds.leaving() {
             let at_ms = state.pods[pod].deletion_ms.unwrap_or(0);
@@ -94,6 +110,7 @@ impl<'a> Future<'a> {
             work: 0,
             state,
             basis,
+            nodes,
             txn,
             running: basis.ends.in_order().peekable(),
             others,
@@ -138,8 +155,7 @@ impl<'a> Future<'a> {
         self.work += END_WORK;
     }
 
-    /// Places what a gang wants next, at the time that has been reached. `end_ms`: when the gang
-    /// leaves again. `None`: there is no place.
+    /// Places what a gang wants next, at the time that has been reached. `None`: there is no place.
     pub(super) fn place(&mut self, start: &Start) -> Option<Places> {
         let begin = self.txn.checkpoint();
         self.txn.give_up_own(self.state, start.gang);
@@ -157,7 +173,9 @@ impl<'a> Future<'a> {
             counts,
             now_ms: self.basis.now_ms,
         };
-        if in_one_slice(self.state, &mut self.txn, asker, &mut self.work).is_err() {
+        let is_placed = (self.nodes == Nodes::Kept && self.place_again(asker))
+            || in_one_slice(self.state, &mut self.txn, asker, &mut self.work).is_ok();
+        if !is_placed {
             self.txn.rollback(self.state, begin);
             return None;
         }
@@ -167,6 +185,31 @@ impl<'a> Future<'a> {
             self.let_leave(end_ms, places.iter().map(|(pod, _)| *pod).collect());
         }
         Some(places)
+    }
+
+    /// Places what a gang wants next where it was to be. Returns whether it fits there and within
+    /// the bounds of its queue.
+    fn place_again(&mut self, asker: Asker<'_>) -> bool {
+        let Asker {
+            settings,
+            progress,
+            gang,
+            queue,
+            now_ms,
+            ..
+        } = asker;
+        let mut promised = self.basis.promised.iter();
+        let Some(known) = promised.find(|known| known.start.gang == gang) else {
+            return false;
+        };
+        let known = &known.places;
+        self.work += 20 * known.len() as u64;
+        let pods = known.iter().map(|(pod, _)| pod);
+        let demand = demand::demand_of_pods(self.state, pods);
+        let requests = wanted::requests(self.state, settings, progress, gang, queue, now_ms);
+        let has_room = bounds::within_bounds(self.state, gang, queue, &demand).is_ok();
+        let request = requests.first().filter(|_| has_room);
+        request.is_some_and(|request| place_again(self.state, &mut self.txn, request, known))
     }
 
     /// Undoes everything. Returns the work that was done, in units of about ten nanoseconds.

@@ -3,7 +3,8 @@
 //! Counting ends where what comes later decides nothing: most gangs find room long before the last
 //! end. When all gangs with promises have started, room only grows.
 
-use super::future::{Basis, Future, Start};
+use super::future::{Basis, Future, Nodes, Start};
+use super::lay_out::nodes_of;
 use crate::facts::UnixMs;
 use crate::ids::ClassId;
 use crate::place::{self, Area};
@@ -46,6 +47,8 @@ struct Room {
 /// How much room there is at each time, while promises stay as they are.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
+    /// On which nodes all promised gangs find places; `None`: not known yet.
+    nodes: Option<Nodes>,
     known: BTreeMap<(ClassId, Vec<Area>), Room>,
 }
 
@@ -63,7 +66,7 @@ impl Room {
 impl Rooms {
     /// Forgets what was counted: other promises were made.
     pub(super) fn forget(&mut self) {
-        self.known.clear();
+        *self = Self::default();
     }
 
     /// Whether a gang with these needs fits beside all promises. `own`: what the gang itself was
@@ -78,12 +81,15 @@ impl Rooms {
     ) -> Points {
         // Its own place is free for the gang.
         let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms());
+        let nodes = *self
+            .nodes
+            .get_or_insert_with(|| nodes_of(state, basis, promised, work));
         let mut points = Points::new();
         for need in needs {
             let key = (need.class, need.areas.clone());
             let room = self.known.entry(key).or_default();
             if !room.suffices(need, reach) {
-                *room = count(state, (basis, promised), need, reach, work);
+                *room = count(state, (basis, promised, nodes), need, reach, work);
             }
             for (index, (at_ms, room)) in room.points.iter().enumerate() {
                 let fits = *room >= need.pods || holds(*at_ms);
@@ -100,7 +106,7 @@ impl Rooms {
 /// Counts the room for a class, from now on and from each time at which pods leave or gangs start.
 fn count(
     state: &mut ClusterState,
-    (basis, promised): (Basis<'_>, &[Start]),
+    (basis, promised, nodes): (Basis<'_>, &[Start], Nodes),
     need: &Need,
     reach: Reach,
     work: &mut u64,
@@ -113,7 +119,7 @@ fn count(
         until_ms,
         ..Room::default()
     };
-    let mut future = Future::begin(state, basis);
+    let mut future = Future::begin(state, basis, nodes);
     walk(&mut future, promised, until_ms, |at_ms, future, to_come| {
         let areas = need.areas.iter();
         let fits = areas.map(|area| place::counted(future.state, need.class, *area));
@@ -138,7 +144,7 @@ pub(super) fn times(
     times_max: usize,
 ) -> Points {
     let mut points = Points::new();
-    let mut future = Future::begin(state, basis);
+    let mut future = Future::begin(state, basis, Nodes::Kept);
     walk(&mut future, promised, UnixMs::MAX, |at_ms, _, _| {
         points.push((at_ms, true));
         points.len() < times_max

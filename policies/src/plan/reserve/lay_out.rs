@@ -1,0 +1,68 @@
+//! Where gangs with promises will be, all laid out in the order of their starts.
+//!
+//! What was promised is the time, so nodes are chosen anew each time. Each gang takes what is best
+//! for itself, which may leave the last ones without a place. Then all are left on the nodes where
+//! they were to be, as far as they fit there: what was promised stays possible so, as long as no
+//! room is lost.
+
+use super::future::{Basis, Future, Nodes, Places, Start};
+use crate::facts::UnixMs;
+use crate::ids::PodId;
+use crate::state::ClusterState;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
+/// Of gangs that start at one time the first one given comes first. `present`: pods that were
+/// placed now and leave at a time.
+pub(super) fn lay_out(
+    state: &mut ClusterState,
+    basis: Basis<'_>,
+    starts: &[Start],
+    present: Option<(UnixMs, Vec<PodId>)>,
+    work: &mut u64,
+) -> Option<Vec<Places>> {
+    let anew = lay_out_on(Nodes::Anew, state, basis, starts, present.clone(), work);
+    anew.or_else(|| lay_out_on(Nodes::Kept, state, basis, starts, present, work))
+}
+
+/// Where gangs will be that start at these times, on nodes that are chosen anew or kept; `None`:
+/// not all have a place.
+fn lay_out_on(
+    nodes: Nodes,
+    state: &mut ClusterState,
+    basis: Basis<'_>,
+    starts: &[Start],
+    present: Option<(UnixMs, Vec<PodId>)>,
+    work: &mut u64,
+) -> Option<Vec<Places>> {
+    let mut order: Vec<usize> = (0..starts.len()).collect();
+    order.sort_by_key(|index| starts[*index].at_ms);
+    let mut places: Vec<Places> = vec![Places::new(); starts.len()];
+    let mut future = Future::begin(state, basis, nodes);
+    if let Some((end_ms, pods)) = present {
+        future.let_leave(end_ms, pods);
+    }
+    let are_placed = order.into_iter().all(|index| {
+        future.advance(starts[index].at_ms);
+        let found = future.place(&starts[index]);
+        let is_placed = found.is_some();
+        places[index] = found.unwrap_or_default();
+        is_placed
+    });
+    *work += future.finish();
+    are_placed.then_some(places)
+}
+
+/// On which nodes all promised gangs find places.
+pub(super) fn nodes_of(
+    state: &mut ClusterState,
+    basis: Basis<'_>,
+    promised: &[Start],
+    work: &mut u64,
+) -> Nodes {
+    match lay_out_on(Nodes::Anew, state, basis, promised, None, work) {
+        Some(_) => Nodes::Anew,
+        None => Nodes::Kept,
+    }
+}
