@@ -17,7 +17,7 @@ use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
-use alloc::collections::{BTreeMap, btree_set};
+use alloc::collections::{BTreeMap, BTreeSet, btree_set};
 use alloc::vec::Vec;
 use core::iter::{Copied, Peekable};
 
@@ -187,8 +187,8 @@ impl<'a> Future<'a> {
         Some(places)
     }
 
-    /// Places what a gang wants next where it was to be. Returns whether it fits there and within
-    /// the bounds of its queue.
+    /// Places what a gang wants next where it was to be. Returns whether the gang still wants just
+    /// that, and it fits there and within the bounds of its queue.
     fn place_again(&mut self, asker: Asker<'_>) -> bool {
         let Asker {
             settings,
@@ -204,11 +204,17 @@ impl<'a> Future<'a> {
         };
         let known = &known.places;
         self.work += 20 * known.len() as u64;
+        let waiting = demand::waiting_pods(self.state, gang, now_ms);
+        let waiting: BTreeSet<PodId> = waiting.into_iter().collect();
+        if !known.iter().all(|(pod, _)| waiting.contains(pod)) {
+            return false;
+        }
         let pods = known.iter().map(|(pod, _)| pod);
         let demand = demand::demand_of_pods(self.state, pods);
         let requests = wanted::requests(self.state, settings, progress, gang, queue, now_ms);
         let has_room = bounds::within_bounds(self.state, gang, queue, &demand).is_ok();
         let request = requests.first().filter(|_| has_room);
+        let request = request.filter(|request| request.fewest(0) <= known.len());
         request.is_some_and(|request| place_again(self.state, &mut self.txn, request, known))
     }
 
