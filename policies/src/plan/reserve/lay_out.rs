@@ -53,16 +53,3 @@ fn lay_out_on(
     *work += future.finish();
     are_placed.then_some(places)
 }
-
-/// On which nodes all promised gangs find places.
-pub(super) fn nodes_of(
-    state: &mut ClusterState,
-    basis: Basis<'_>,
-    promised: &[Start],
-    work: &mut u64,
-) -> Nodes {
-    match lay_out_on(Nodes::Anew, state, basis, promised, None, work) {
-        Some(_) => Nodes::Anew,
-        None => Nodes::Kept,
-    }
-}

@@ -4,7 +4,6 @@
 //! end. When all gangs with promises have started, room only grows.
 
 use super::future::{Basis, Future, Nodes, Start};
-use super::lay_out::nodes_of;
 use crate::facts::UnixMs;
 use crate::ids::ClassId;
 use crate::place::{self, Area};
@@ -81,15 +80,13 @@ impl Rooms {
     ) -> Points {
         // Its own place is free for the gang.
         let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms());
-        let nodes = *self
-            .nodes
-            .get_or_insert_with(|| nodes_of(state, basis, promised, work));
         let mut points = Points::new();
         for need in needs {
             let key = (need.class, need.areas.clone());
             let room = self.known.entry(key).or_default();
             if !room.suffices(need, reach) {
-                *room = count(state, (basis, promised, nodes), need, reach, work);
+                let promised = (basis, promised, &mut self.nodes);
+                *room = count(state, promised, need, reach, work);
             }
             for (index, (at_ms, room)) in room.points.iter().enumerate() {
                 let fits = *room >= need.pods || holds(*at_ms);
@@ -104,13 +101,37 @@ impl Rooms {
 }
 
 /// Counts the room for a class, from now on and from each time at which pods leave or gangs start.
+/// `nodes`: on which nodes all promised gangs find places, as far as that is known.
 fn count(
     state: &mut ClusterState,
-    (basis, promised, nodes): (Basis<'_>, &[Start], Nodes),
+    (basis, promised, nodes): (Basis<'_>, &[Start], &mut Option<Nodes>),
     need: &Need,
     reach: Reach,
     work: &mut u64,
 ) -> Room {
+    let tried = nodes.unwrap_or(Nodes::Anew);
+    let asked = (basis, promised);
+    let (mut room, all_placed) = count_on(tried, state, asked, need, reach, work);
+    let kept = *nodes.insert(match all_placed {
+        true => tried,
+        false => Nodes::Kept,
+    });
+    if kept != tried {
+        room = count_on(kept, state, asked, need, reach, work).0;
+    }
+    room
+}
+
+/// Counts the room for a class with promised gangs on nodes that are chosen anew or kept, and says
+/// whether all of them find places.
+fn count_on(
+    nodes: Nodes,
+    state: &mut ClusterState,
+    (basis, promised): (Basis<'_>, &[Start]),
+    need: &Need,
+    reach: Reach,
+    work: &mut u64,
+) -> (Room, bool) {
     let until_ms = match reach {
         Reach::Before(until_ms) => until_ms,
         Reach::Met | Reach::Last => UnixMs::MAX,
@@ -120,7 +141,7 @@ fn count(
         ..Room::default()
     };
     let mut future = Future::begin(state, basis, nodes);
-    walk(&mut future, promised, until_ms, |at_ms, future, to_come| {
+    let all_placed = walk(&mut future, promised, until_ms, |at_ms, future, to_come| {
         let areas = need.areas.iter();
         let fits = areas.map(|area| place::counted(future.state, need.class, *area));
         let fits = fits.max().unwrap_or(0);
@@ -133,7 +154,7 @@ fn count(
         !is_enough
     });
     *work += future.finish();
-    room
+    (room, all_placed)
 }
 
 /// The first times at which pods leave or gangs start, for a gang of which nothing is counted.
@@ -155,21 +176,22 @@ pub(super) fn times(
 
 /// Visits the present and each time before `until_ms` at which pods leave or gangs start, with
 /// these gangs in their places. `look` is told whether gangs are still to start, and says whether
-/// to go on.
+/// to go on. Returns whether all gangs find places, also those that start later.
 fn walk<'a>(
     future: &mut Future<'a>,
     promised: &[Start],
     until_ms: UnixMs,
     mut look: impl FnMut(UnixMs, &mut Future<'a>, bool) -> bool,
-) {
+) -> bool {
     let mut promised = promised.to_vec();
     promised.sort_by_key(|start| start.at_ms);
     let mut promised = promised.into_iter().peekable();
+    let mut all_placed = true;
     let mut next_ms = Some(future.now_ms());
     while let Some(at_ms) = next_ms.filter(|at_ms| *at_ms < until_ms) {
         future.advance(at_ms);
         while let Some(start) = promised.next_if(|start| start.at_ms <= at_ms) {
-            future.place(&start);
+            all_placed &= future.place(&start).is_some();
         }
         let start_ms = promised.peek().map(|start| start.at_ms);
         if !look(at_ms, future, start_ms.is_some()) {
@@ -177,4 +199,8 @@ fn walk<'a>(
         }
         next_ms = future.next_end_ms().into_iter().chain(start_ms).min();
     }
+    promised.fold(all_placed, |all_placed, start| {
+        future.advance(start.at_ms);
+        all_placed && future.place(&start).is_some()
+    })
 }
