@@ -14,6 +14,7 @@ use crate::place::place_again;
 use crate::plan::attempt::{Asker, in_one_slice};
 use crate::plan::bounds;
 use crate::queues::QueueId;
+use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
@@ -155,15 +156,18 @@ impl<'a> Future<'a> {
         self.work += END_WORK;
     }
 
-    /// Places what a gang wants next, at the time that has been reached. `None`: there is no place.
-    pub(super) fn place(&mut self, start: &Start) -> Option<Places> {
+    /// Places what a gang wants next, at the time that has been reached.
+    ///
+    /// # Errors
+    /// Why there is no place.
+    pub(super) fn place(&mut self, start: &Start) -> Result<Places, Reason> {
         let begin = self.txn.checkpoint();
         self.txn.give_up_own(self.state, start.gang);
         let counts = count(self.state, start.gang, self.basis.now_ms);
         if counts.short {
             // The gang has lost members, and is expected to end with the others before this time.
             self.txn.rollback(self.state, begin);
-            return None;
+            return Err(Reason::MembersLost);
         }
         let asker = Asker {
             settings: self.basis.settings,
@@ -173,18 +177,20 @@ impl<'a> Future<'a> {
             counts,
             now_ms: self.basis.now_ms,
         };
-        let is_placed = (self.nodes == Nodes::Kept && self.place_again(asker))
-            || in_one_slice(self.state, &mut self.txn, asker, &mut self.work).is_ok();
-        if !is_placed {
+        let is_kept = self.nodes == Nodes::Kept && self.place_again(asker);
+        if !is_kept
+            && let Err((refused, _)) =
+                in_one_slice(self.state, &mut self.txn, asker, &mut self.work)
+        {
             self.txn.rollback(self.state, begin);
-            return None;
+            return Err(refused.reason);
         }
         let places = self.txn.placed_since(begin).to_vec();
         let end_ms = start.end_ms();
         if end_ms < UnixMs::MAX {
             self.let_leave(end_ms, places.iter().map(|(pod, _)| *pod).collect());
         }
-        Some(places)
+        Ok(places)
     }
 
     /// Places what a gang wants next where it was to be. Returns whether the gang still wants just

@@ -8,6 +8,7 @@
 use super::future::{Basis, Future, Nodes, Places, Start};
 use crate::facts::UnixMs;
 use crate::ids::PodId;
+use crate::reason::Reason;
 use crate::state::ClusterState;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,12 +23,24 @@ pub(super) fn lay_out(
     present: Option<(UnixMs, Vec<PodId>)>,
     work: &mut u64,
 ) -> Option<Vec<Places>> {
-    let anew = lay_out_on(Nodes::Anew, state, basis, starts, present.clone(), work);
-    anew.or_else(|| lay_out_on(Nodes::Kept, state, basis, starts, present, work))
+    match lay_out_on(Nodes::Anew, state, basis, starts, present.clone(), work) {
+        Ok(places) => Some(places),
+        Err(Failed { is_certain: true }) => None,
+        Err(_) => lay_out_on(Nodes::Kept, state, basis, starts, present, work).ok(),
+    }
 }
 
-/// Where gangs will be that start at these times, on nodes that are chosen anew or kept; `None`:
-/// not all have a place.
+/// Not all gangs have a place.
+struct Failed {
+    /// The first gang has none, which is proved: nodes that were chosen for others have no part in
+    /// it.
+    is_certain: bool,
+}
+
+/// Where gangs will be that start at these times, on nodes that are chosen anew or kept.
+///
+/// # Errors
+/// Not all have a place.
 fn lay_out_on(
     nodes: Nodes,
     state: &mut ClusterState,
@@ -35,7 +48,7 @@ fn lay_out_on(
     starts: &[Start],
     present: Option<(UnixMs, Vec<PodId>)>,
     work: &mut u64,
-) -> Option<Vec<Places>> {
+) -> Result<Vec<Places>, Failed> {
     let mut order: Vec<usize> = (0..starts.len()).collect();
     order.sort_by_key(|index| starts[*index].at_ms);
     let mut places: Vec<Places> = vec![Places::new(); starts.len()];
@@ -43,13 +56,18 @@ fn lay_out_on(
     if let Some((end_ms, pods)) = present {
         future.let_leave(end_ms, pods);
     }
-    let are_placed = order.into_iter().all(|index| {
+    let mut failed = None;
+    for (before, index) in order.into_iter().enumerate() {
         future.advance(starts[index].at_ms);
-        let found = future.place(&starts[index]);
-        let is_placed = found.is_some();
-        places[index] = found.unwrap_or_default();
-        is_placed
-    });
+        match future.place(&starts[index]) {
+            Ok(found) => places[index] = found,
+            Err(reason) => {
+                let is_certain = before == 0 && reason == Reason::DoesNotFit;
+                failed = Some(Failed { is_certain });
+                break;
+            }
+        }
+    }
     *work += future.finish();
-    are_placed.then_some(places)
+    failed.map_or(Ok(places), Err)
 }

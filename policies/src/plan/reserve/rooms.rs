@@ -191,7 +191,7 @@ fn walk<'a>(
     while let Some(at_ms) = next_ms.filter(|at_ms| *at_ms < until_ms) {
         future.advance(at_ms);
         while let Some(start) = promised.next_if(|start| start.at_ms <= at_ms) {
-            all_placed &= future.place(&start).is_some();
+            all_placed &= future.place(&start).is_ok();
         }
         let start_ms = promised.peek().map(|start| start.at_ms);
         if !look(at_ms, future, start_ms.is_some()) {
@@ -201,6 +201,6 @@ fn walk<'a>(
     }
     promised.fold(all_placed, |all_placed, start| {
         future.advance(start.at_ms);
-        all_placed && future.place(&start).is_some()
+        all_placed && future.place(&start).is_ok()
     })
 }
