@@ -1,5 +1,6 @@
 //! Promised starts as users see them, and runtimes that are learned from earlier runs.
 
+use crate::needed::with_port;
 use gpu_batch_policies::facts::RuntimeSource;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::Forecast;
@@ -103,6 +104,24 @@ fn promises_are_laid_out_on_the_nodes_that_were_chosen_for_them() {
         estimate(&world, &gang).map(|ms| ms / S)
     });
     assert_eq!(estimates, [Some(200), Some(100), Some(300)]);
+}
+
+/// Three GPUs are free as long as `r` runs, and more than `a-head` needs when it ends. So only the
+/// port tells the two pods apart that could start at once.
+#[test]
+fn the_host_port_of_a_promised_gang_is_left_to_it() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), pod("r", 5).on("n1").runtime(100 * S + AGE)));
+    world.then(with_port(pod("a-head", 4), 80).runtime(10 * S));
+    world.then(with_port(pod("b-same", 1), 80).runtime(500 * S));
+    world.then(with_port(pod("c-other", 1), 81).runtime(500 * S));
+    assert_eq!(world.places("b-same c-other"), "- n1");
+    assert_eq!(world.reason("pod/b-same"), Some(Reason::Reserved));
+    assert_eq!(estimate(&world, "pod/a-head"), Some(100 * S));
+    world.pass(100 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a-head b-same"), "n1 -");
 }
 
 #[test]

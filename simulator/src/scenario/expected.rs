@@ -1,11 +1,12 @@
 //! Worlds in which gangs are promised starts, because it is known when others end.
 //!
 //! In orderly worlds gangs have one fixed order and are there as a whole at once, and they end as
-//! they are expected to: the last member in the two seconds before. All members of a gang have one
-//! shape without host ports. Where they had several, a promise has moved back in one of 500 worlds
-//! (of seed 9223372036854776618), and why is not known yet. What was promised in orderly worlds
-//! must be kept, see `run/promises`. In the other worlds, gangs and their owners are as everywhere,
-//! and some expectations are wrong or missing.
+//! they are expected to: the last member in the two seconds before. No member has host ports. Where
+//! some had, a promise has moved back in two of 6,000 worlds (of seeds 9223396000000002974 and
+//! 9223396000000001196). In the first, promises could be kept on the nodes chosen before only, and
+//! the gang whose time had come was tried on others only. The second is not understood yet. What
+//! was promised in orderly worlds must be kept, see `run/promises`. In the other worlds, gangs and
+//! their owners are as everywhere, and some expectations are wrong or missing.
 
 use super::Arrival;
 use super::work::{group, members};
@@ -92,15 +93,13 @@ fn orderly_gang(name: &str, queue: &str, random: &mut Random) -> Arrival {
     group.priority_class = None;
     group.preemptible = None;
     group.expected_runtime_ms = Some(runtime_ms + BEGIN_AND_END_MS);
-    let shape = PodShape {
-        host_ports: Vec::new(),
-        ..(*pods[0].pod.shape).clone()
-    };
-    let shape = Arc::new(shape);
     for recipe in &mut pods {
         recipe.pod.pod_group = Some(name.into());
         recipe.pod.gates.clear();
-        recipe.pod.shape = shape.clone();
+        recipe.pod.shape = Arc::new(PodShape {
+            host_ports: Vec::new(),
+            ..(*recipe.pod.shape).clone()
+        });
         recipe.runtime_ms = Some(runtime_ms);
     }
     Arrival::Gang(Some(Box::new(Object::PodGroup(group))), pods)
