@@ -24,7 +24,7 @@ const PATIENT: u64 = 300;
 const RESERVING: u64 = 300;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 52] = [
+const FAILED_ONCE: [u64; 53] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -77,6 +77,7 @@ const FAILED_ONCE: [u64; 52] = [
     4_611_686_018_427_489_885,
     9_223_372_036_854_776_021,
     4_611_694_996_991_323_011,
+    9_223_381_015_486_280_813,
 ];
 
 /// Seeds that a violation was found with once where nothing fails, beyond the fixed range:

@@ -16,7 +16,7 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{PodGroupFacts, UnixMs};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
-use gpu_batch_policies::status::Phase;
+use gpu_batch_policies::status::{Phase, PodGroupStatus};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long after the second that was told the first member of a gang is bound, at most: the second
@@ -53,7 +53,12 @@ impl Run<'_> {
             let count = promised.len();
             violations.push(format!("{count} promises with {reservations} reservations"));
         }
-        let waits = |report: &&GangReport| report.status.phase == Phase::Pending;
+        // A gang whose minimum was raised while members were being bound waits for the others.
+        let waits = |report: &&GangReport| {
+            let PodGroupStatus { phase, members, .. } = &report.status;
+            let lacks = members.bound < members.expected && report.status.reason.is_some();
+            *phase == Phase::Pending || (*phase == Phase::Binding && lacks)
+        };
         for report in reports.iter().filter(|report| !waits(report)) {
             let told = report.status.estimated_start_ms;
             if promised.contains(&*report.name) || told.is_some() {
