@@ -94,7 +94,8 @@ fn protected_surplus(quota: &mut Quota<'_>, minimum: &Minimum, stays: bool) -> V
 struct Quota<'a> {
     state: &'a ClusterState,
     queue: QueueId,
-    /// What is left of each key that was looked at.
+    /// By governed key, how much of the quota no gang has used up; a key that no gang holds is not
+    /// in it.
     left: Demand,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Quota<'a> {
         Self { state, queue, left }
     }
 
-    /// What is left of a key.
+    /// How much of the quota of a key no gang has used up yet.
     fn left_of(&mut self, key: GovernedId) -> &mut Amount {
         let known = self.left.iter().position(|(known, _)| *known == key);
         let place = known.unwrap_or_else(|| {

@@ -1,9 +1,9 @@
 //! Members on the nodes that were chosen for them before.
 
-use super::{Near, Request};
+use super::domains::is_inside;
+use super::{Near, Request, widest_areas};
 use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
-use crate::topology::Level;
 use crate::txn::Txn;
 use alloc::collections::BTreeSet;
 
@@ -55,15 +55,10 @@ fn are_together(state: &ClusterState, request: &Request, places: &[(PodId, NodeI
 
 /// Whether nodes are in one domain of the required level, if a level is required.
 fn share_domain(state: &ClusterState, near: Near, mut nodes: impl Iterator<Item = NodeId>) -> bool {
-    let (Some(required), Some(first)) = (near.required, nodes.next()) else {
+    let Some(first) = nodes.next() else {
         return true;
     };
-    match required {
-        Level::Node => nodes.all(|node| node == first),
-        Level::Domain(level) => {
-            let topology = &state.topologies[near.topology];
-            let domain = topology.path(first).get(level);
-            domain.is_some() && nodes.all(|node| topology.path(node).get(level) == domain)
-        }
-    }
+    let mut areas = widest_areas(state, Some(near), Some(first)).into_iter();
+    let area = areas.next();
+    area.is_some_and(|area| nodes.all(|node| is_inside(state, area, node)))
 }

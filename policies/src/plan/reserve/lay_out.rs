@@ -1,9 +1,9 @@
 //! Where gangs with promises will be, all laid out in the order of their starts.
 //!
-//! What was promised is the time, so nodes are chosen anew each time. Each gang takes what is best
-//! for itself, which may leave the last ones without a place. Then all are left on the nodes where
-//! they were to be, as far as they fit there: what was promised stays possible so, as long as no
-//! room is lost.
+//! A promise is of a time, not of nodes, so the nodes of promised gangs are chosen anew each time.
+//! Each gang takes the nodes that are best for itself, which may leave the last gangs without a
+//! place. Then all gangs are left on the nodes where they were to be, as far as they fit there: as
+//! long as no room is lost, the promises stay possible.
 
 use super::future::{Basis, Future, Nodes, Places, Start};
 use crate::facts::UnixMs;
