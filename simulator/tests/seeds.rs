@@ -24,7 +24,7 @@ const PATIENT: u64 = 300;
 const RESERVING: u64 = 300;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 53] = [
+const FAILED_ONCE: [u64; 54] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -55,6 +55,7 @@ const FAILED_ONCE: [u64; 53] = [
     200_045_395,
     8_977_863_768_847,
     8_977_882_508_218,
+    8_978_646_738_652,
     400_010_995,
     400_015_011,
     500_015_899,

@@ -33,7 +33,7 @@ use crate::state::membership::job_minimum;
 use crate::state::pod::{Pod, Stage};
 use crate::status::Staleness;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// How far a gang had come that has members on nodes when it is first seen.
@@ -155,7 +155,7 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
         return false;
     }
     let was_bound = |pod: &Pod| has_started(pod) || (waits(pod) && pod.created_ms > first_ms);
-    lacks(state, id, &was_bound)[group] > 0
+    lacks_of(state, gang, &lowest_minima(state, gang), &was_bound)[group] > 0
 }
 
 /// How many more pods each group lacks beside the pods that `counts` picks, the gang itself first.
@@ -163,18 +163,47 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
 /// that is asked for now: a minimum that was raised is for the next decision.
 pub(crate) fn lacks(state: &ClusterState, id: GangId, counts: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
     let gang = &state.gangs[id];
-    let begun_with = minima_begun_with(state, gang);
+    lacks_of(state, gang, &minima_begun_with(state, gang), counts)
+}
+
+/// How many more pods each group lacks where groups have these minima, and those of the gang's spec
+/// where none is given.
+fn lacks_of(
+    state: &ClusterState,
+    gang: &Gang,
+    minima: &BTreeMap<usize, u32>,
+    counts: &dyn Fn(&Pod) -> bool,
+) -> Vec<u32> {
     let counted = by_leaf(state, gang, counts);
     match gang.tree() {
         None => {
-            let minimum = begun_with.get(&0).copied();
-            Vec::from([minimum
-                .unwrap_or(gang.spec.minimum)
-                .saturating_sub(counted[0])])
+            let minimum = minima.get(&0).copied().unwrap_or(gang.spec.minimum);
+            Vec::from([minimum.saturating_sub(counted[0])])
         }
-        Some(tree) if begun_with.is_empty() => tree.needs(&counted),
-        Some(tree) => tree.with_minima(&begun_with).needs(&counted),
+        Some(tree) if minima.is_empty() => tree.needs(&counted),
+        Some(tree) => tree.with_minima(minima).needs(&counted),
     }
+}
+
+/// The lowest minima with which the groups of a gang may have begun. No pod tells of a group that
+/// has lost all its members: where the PodGroup has changed since it was created, that group's
+/// minimum may have been raised.
+fn lowest_minima(state: &ClusterState, gang: &Gang) -> BTreeMap<usize, u32> {
+    let mut minima = minima_begun_with(state, gang);
+    let has_changed = gang
+        .object
+        .as_ref()
+        .is_some_and(|object| object.generation > 1);
+    let Some(tree) = gang.tree().filter(|_| has_changed) else {
+        return minima;
+    };
+    let members = gang.members.iter().map(|member| &state.pods[*member]);
+    let started = members.filter(|pod| has_started(pod));
+    let told: BTreeSet<usize> = started.flat_map(|pod| path_of(gang, pod)).collect();
+    for (group, _) in tree.groups().filter(|(group, _)| !told.contains(group)) {
+        minima.insert(group, minimum_of(gang, group).min(1));
+    }
+    minima
 }
 
 /// The minima that members were bound for, by group, where they are lower than now. Members that

@@ -304,6 +304,34 @@ fn a_role_that_lost_a_member_while_nobody_led_is_below_its_minimum() {
     assert_eq!(world.evictions, 5);
 }
 
+/// All members of the raised role are lost: no pod tells of the minimum that they were bound for.
+#[test]
+fn a_minimum_that_was_raised_for_a_role_without_members_evicts_nobody() {
+    let group = |minimum| {
+        let pair = inner("pair", "").with(|pair| pair.min_sub_groups = Some(2));
+        let (lead, work) = (leaf("lead", "pair", minimum), leaf("work", "pair", 2));
+        let groups = [pair, lead, work, leaf("spare", "", 1)];
+        gang("g", 1).sub_groups(groups).at_least(1)
+    };
+    let mut world = World::of((
+        node("n1", 4),
+        group(1),
+        pod("l0 l1", 1).of_leaf("g", "lead"),
+        pod("w0 w1", 1).of_leaf("g", "work"),
+        pod("s0", 1).of_leaf("g", "spare"),
+    ));
+    assert_eq!(world.nodes_of("l0 l1 w0 w1 s0"), ["n1"; 4]);
+    world.run(5_000);
+    // Another pod is where the member was, before one that replaces it waits.
+    world.delete("l0");
+    let replacement = pod("l2", 1).of_leaf("g", "lead");
+    let replacement = replacement.with(|pod| pod.created_ms = START_MS + 5_000);
+    world.then((pod("other", 1).on("n1"), replacement));
+    world.apply(group(3).generation(2));
+    world.take_over();
+    check_left_alone(&mut world);
+}
+
 /// One role has a member more and the other a member less than the status tells, which is old:
 /// the sum is what it was.
 #[test]
