@@ -34,6 +34,9 @@ use reserve::ends::EndedRun;
 use search::{Allowance, Search};
 use waiting::{ClaimState, Waiting};
 
+/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
+pub(crate) const SLICE_WORK: u64 = 200_000;
+
 /// Whose turn it is, and what each refused gang waits for.
 #[derive(Debug)]
 pub(crate) struct Planner {
@@ -116,6 +119,11 @@ impl Planner {
     /// When a promised start is due, or a gang is overdue; `None`: nothing was promised.
     pub(crate) fn promises_deadline(&self, now_ms: UnixMs) -> Option<UnixMs> {
         self.reservations.deadline(now_ms)
+    }
+
+    /// Whether promises are being pulled forward, which goes on in the next step.
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.reservations.is_pulling()
     }
 
     /// The gangs with promises and when each is to start, in the order of promises.

@@ -8,7 +8,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, PodId};
-use crate::plan::turn::SLICE_WORK;
+use crate::plan::SLICE_WORK;
 use crate::plan::victims::{Asked, Others, Plan, Promised};
 use crate::plan::waiting::Awaited;
 use crate::queues::QueueId;

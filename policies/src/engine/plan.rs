@@ -4,7 +4,8 @@ use crate::engine::Engine;
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::ids::{GangId, NodeId, PodId};
-use crate::plan::turn::{SLICE_WORK, Tried, Turn};
+use crate::plan::SLICE_WORK;
+use crate::plan::turn::{Tried, Turn};
 use crate::queues::QueueId;
 
 impl Engine {
@@ -28,6 +29,7 @@ impl Engine {
             &mut work,
         );
         let unfinished = self.take_turns(now_ms, work) || self.claim(now_ms);
+        let unfinished = unfinished || self.planner.is_pulling();
         self.planner.note_planned(&self.state);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);
         for gang in self.planner.take_promise_news() {

@@ -23,6 +23,7 @@
 //! | `lay_out` | where gangs with promises will be |
 //! | `rooms` | how much room there is at later times |
 //! | `earliest` | when a gang fits beside other promises |
+//! | `pull` | promises that are pulled forward |
 //! | `beside` | whether a gang may start now |
 //! | `doubts` | whether what has changed may keep promises from being kept |
 //! | `foresight` | when a gang is expected to start, for those who ask |
@@ -34,15 +35,16 @@ pub(crate) mod ends;
 pub(crate) mod foresight;
 mod future;
 mod lay_out;
+mod pull;
 mod rooms;
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
-use crate::plan::Planner;
 use crate::plan::attempt::Asker;
 use crate::plan::order::{CandidateKey, CandidateKind};
+use crate::plan::{Planner, SLICE_WORK};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::Settings;
@@ -50,8 +52,10 @@ use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use doubts::Seen;
+use earliest::{Asked, Found, Tries, earliest};
 use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
+use pull::Round;
 use rooms::Rooms;
 
 /// A gang that will start at a time.
@@ -64,12 +68,16 @@ pub(crate) struct Reservation {
     made_ms: UnixMs,
 }
 
-/// How much work, in units of about ten nanoseconds, is done for each millisecond that passes
-/// before promises are pulled forward again: in large clusters that takes milliseconds, and gangs
-/// end all the time. So it takes a hundredth of the time, and small clusters never wait.
-const PULL_WORK_PER_MS: u64 = 1_000;
-/// How long promises wait to be pulled forward, at most, however many there are.
-const PULL_PAUSE_MAX_MS: u64 = 500;
+/// What becomes of the wish of a gang for a reservation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The gang has a reservation.
+    Granted,
+    /// The gang has none.
+    Refused,
+    /// Not known yet: the slice ended first.
+    SliceEnded,
+}
 
 /// What refused gangs were promised.
 #[derive(Debug, Default)]
@@ -87,6 +95,10 @@ pub(crate) struct Reservations {
     room_came: bool,
     /// When promises may be pulled forward again.
     pull_due_ms: UnixMs,
+    /// Promises are being pulled forward.
+    round: Option<Round>,
+    /// What was tried, in earlier slices, for the gang that is to have a reservation.
+    tries: Option<(GangId, Tries)>,
     /// Nodes, or what other schedulers have on them, have changed since promises were looked at.
     may_have_room: bool,
     /// Something has happened that may keep promises from being kept, on whichever nodes.
@@ -171,6 +183,7 @@ impl Reservations {
     /// Takes a gang out of the lines of those that wait for promises.
     pub(crate) fn leave_line(&mut self, queue: QueueId, key: &CandidateKey, id: GangId) {
         self.behind.remove(&id);
+        self.tries.take_if(|(gang, _)| *gang == id);
         if let Some(line) = self.unpromised.get_mut(&queue) {
             line.remove(&(key.clone(), id));
             if line.is_empty() {
@@ -213,6 +226,11 @@ impl Reservations {
     /// The gangs that would fit now, but for promises to others.
     pub(crate) fn behind(&self) -> impl Iterator<Item = GangId> + '_ {
         self.behind.iter().copied()
+    }
+
+    /// Whether promises are being pulled forward.
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.round.is_some()
     }
 
     fn starts(&self) -> Vec<Start> {
@@ -267,22 +285,20 @@ impl Planner {
         known.is_late |= known.ends.take_overdue(now_ms);
         let is_late = core::mem::take(&mut known.is_late);
         known.room_came |= is_doubtful;
-        let pulls = known.room_came && known.pull_due_ms <= now_ms;
+        let mut pulls = false;
         if is_late
             || (is_doubtful && !self.are_promises_kept(state, settings, progress, now_ms, work))
         {
             self.promise_anew(state, settings, progress, |_| true);
             self.reservations.room_came = false;
-        } else if pulls {
-            let before = *work;
-            self.pull_forward(state, settings, progress, now_ms, work);
-            let pause_ms = ((*work - before) / PULL_WORK_PER_MS).min(PULL_PAUSE_MAX_MS);
-            self.reservations.room_came = false;
-            self.reservations.pull_due_ms = now_ms.saturating_add(pause_ms);
-        } else if self.reservations.room_came && self.reservations.seen.news {
-            // Room that is enough for a promised gang now goes to no other gang.
-            for start in self.reservations.starts() {
-                self.wake(state, settings, progress, start.gang);
+            self.reservations.round = None;
+        } else {
+            pulls = self.pull_forward(state, settings, progress, now_ms, work);
+            if self.reservations.room_came && self.reservations.seen.news {
+                // Room that is enough for a promised gang now goes to no other gang.
+                for start in self.reservations.starts() {
+                    self.wake(state, settings, progress, start.gang);
+                }
             }
         }
         self.reservations.is_changed |= is_late || is_doubtful || pulls;
@@ -342,58 +358,15 @@ impl Planner {
         }
     }
 
-    /// Lets each gang with a reservation start earlier if it can beside all others, in the order of
-    /// promises.
-    fn pull_forward(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        now_ms: UnixMs,
-        work: &mut u64,
-    ) {
-        let mut rooms = Rooms::default();
-        for start in self.reservations.starts() {
-            if start.at_ms > now_ms {
-                let asked = (start, now_ms, &mut rooms);
-                self.pull(state, settings, progress, asked, work);
-            }
-        }
-    }
-
-    /// Pulls the promise to a gang forward to the earliest start beside all other promises.
-    fn pull(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        (mut start, now_ms, rooms): (Start, UnixMs, &mut Rooms),
-        work: &mut u64,
-    ) {
-        let promised = self.reservations.starts();
-        let basis = self.basis(settings, progress, now_ms);
-        let before_ms = start.at_ms;
-        let found = earliest::earliest(state, basis, &start, &promised, rooms, before_ms, work);
-        if let Some((at_ms, places)) = found {
-            // tests plant bugs here: promise-pulled-forward
-            start.at_ms = at_ms;
-            let mut starts = earliest::others_of(&promised, start.gang);
-            starts.push(start);
-            self.reservations.adopt(&starts, places, now_ms);
-            rooms.forget();
-        }
-    }
-
     /// Gives a refused gang a reservation, if it waits for room only and comes early enough in the
-    /// order. Reservations of gangs that come after it are made anew. Returns whether the gang has
-    /// a reservation.
+    /// order. Reservations of gangs that come after it are made anew.
     pub(crate) fn reserve(
         &mut self,
         state: &mut ClusterState,
         asker: Asker<'_>,
         reason: Reason,
         work: &mut u64,
-    ) -> bool {
+    ) -> Wish {
         let Asker {
             settings,
             progress,
@@ -405,19 +378,19 @@ impl Planner {
         let for_room = waits_for_room(reason);
         let place = self.waiting[id].place.clone();
         let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
-            return false;
+            return Wish::Refused;
         };
         // The room of an eviction plan is held already.
         let claims = self.waiting[id].claim.awaited.is_some();
         if settings.reservations == 0 || !for_room || claims {
-            return false;
+            return Wish::Refused;
         }
         if reason == Reason::Reserved {
             self.reservations.behind.insert(id);
         }
         if counts.needed == 0 {
             // Surplus waits behind promises, and gets none.
-            return false;
+            return Wish::Refused;
         }
         let start = Start::now(state, asker);
         let mut promised = self.reservations.promised.iter();
@@ -429,7 +402,7 @@ impl Planner {
         }
         if self.reservations.start_ms(id).is_some() {
             // Promises are pulled forward together, see [`Self::keep_promises`].
-            return true;
+            return Wish::Granted;
         }
         let mut later = self.promised_after(state, settings, progress, (queue, id));
         // Across queues the order has circles: a small gang comes before the gang of another queue
@@ -443,13 +416,13 @@ impl Planner {
         if left >= settings.reservations as usize {
             let line = self.reservations.unpromised.entry(queue).or_default();
             line.insert((key, id));
-            return false;
+            return Wish::Refused;
         }
         self.promise_before(state, asker, start, &later, work)
     }
 
     /// Promises a gang the earliest start beside all promises but later ones, which are made anew
-    /// if one is found: a gang that never fits takes nothing from others. Returns whether one is.
+    /// if one is found: a gang that never fits takes nothing from others.
     fn promise_before(
         &mut self,
         state: &mut ClusterState,
@@ -457,23 +430,41 @@ impl Planner {
         mut start: Start,
         later: &BTreeSet<GangId>,
         work: &mut u64,
-    ) -> bool {
+    ) -> Wish {
         let (settings, progress, now_ms) = (asker.settings, asker.progress, asker.now_ms);
         let mut starts = self.reservations.starts();
         starts.retain(|known| !later.contains(&known.gang));
         let basis = self.basis(settings, progress, now_ms);
-        let rooms = &mut Rooms::default();
-        let found = earliest::earliest(state, basis, &start, &starts, rooms, UnixMs::MAX, work);
-        let Some((at_ms, places)) = found else {
-            return false;
+        let known = self.reservations.tries;
+        let known = known.filter(|(gang, _)| *gang == start.gang);
+        let mut tries = known.map(|(_, tries)| tries).unwrap_or_default();
+        let asked = Asked {
+            start: &start,
+            before_ms: UnixMs::MAX,
+            tries: &mut tries,
+            work_max: SLICE_WORK,
         };
+        let rooms = &mut Rooms::default();
+        let found = earliest(state, basis, asked, &starts, rooms, work);
+        let (at_ms, places) = match found {
+            Found::At(at_ms, places) => (at_ms, places),
+            Found::Never => {
+                self.reservations.tries = None;
+                return Wish::Refused;
+            }
+            Found::SliceEnded => {
+                self.reservations.tries = Some((start.gang, tries));
+                return Wish::SliceEnded;
+            }
+        };
+        self.reservations.tries = None;
         self.promise_anew(state, settings, progress, |known| {
             later.contains(&known.gang)
         });
         start.at_ms = at_ms;
         starts.push(start);
         self.reservations.adopt(&starts, places, now_ms);
-        true
+        Wish::Granted
     }
 
     /// Lets gangs be tried that promises kept from starting, if these have changed, and the first

@@ -6,16 +6,15 @@ use crate::gangs::progress::Progress;
 use crate::gangs::request;
 use crate::gangs::wait::{Refused, Wake};
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::plan::Planner;
 use crate::plan::attempt::{Asker, Attempt};
+use crate::plan::reserve::Wish;
+use crate::plan::{Planner, SLICE_WORK};
 use crate::queues::QueueId;
+use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::Txn;
 use alloc::vec::Vec;
-
-/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
-pub(crate) const SLICE_WORK: u64 = 200_000;
 
 /// Which gang is tried next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,11 +121,20 @@ impl Planner {
                 Tried::Searching
             }
             Err((refused, wake)) => {
+                let wish = self.reserve(state, asker, refused.reason, work);
+                if wish == Wish::SliceEnded {
+                    // Places that were found, but for promises, are looked for anew.
+                    if refused.reason != Reason::Reserved {
+                        self.keep_search(state, search, queue, &counts, now_ms);
+                    }
+                    *work = SLICE_WORK.max(*work);
+                    return Tried::Searching;
+                }
                 self.waiting[id].tried = request::fingerprint(state, id, &counts);
                 self.note_refusal(id, &search, (&refused, &wake));
-                let wake = match self.reserve(state, asker, refused.reason, work) {
-                    true => Wake::Promises,
-                    false => wake,
+                let wake = match wish {
+                    Wish::Granted => Wake::Promises,
+                    Wish::Refused | Wish::SliceEnded => wake,
                 };
                 self.park(state, settings, progress, id, (refused, wake), now_ms);
                 Tried::Refused(counts)

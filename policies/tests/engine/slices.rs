@@ -1,6 +1,7 @@
 //! Searches for victims that take more than one slice, and claimants that are alike.
 
-use gpu_batch_testing::{World, gang, names, node, pod, quota};
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{World, gang, leaf, names, node, pod, quota};
 
 /// So many nodes that to collect the gangs that run is more work than a slice has.
 const NODES: usize = 520;
@@ -146,4 +147,71 @@ fn asking_does_not_hold_up_a_search_for_victims() {
     };
     assert_eq!(run(&mut ask), run(&mut |_| {}));
     assert!(asked > 1, "nobody has asked while the search was kept");
+}
+
+/// When a pod is promised to start, from now.
+fn starts_in_ms(world: &World, pod: &str) -> Option<u64> {
+    let name = format!("default/pod/{pod}");
+    let mut promised = world.engine.promised_starts();
+    let at_ms = promised.find_map(|(known, at_ms)| (*known == *name).then_some(at_ms));
+    at_ms.map(|at_ms| at_ms - world.now_ms)
+}
+
+/// All of 40 nodes are taken, and 300 pods that each need a whole one have promises.
+fn promised() -> World {
+    let mut world = World::with(Settings {
+        reservations: 1_000,
+        ..Settings::default()
+    });
+    for number in 0..40_u64 {
+        let name = format!("n{number}");
+        let runs = pod(&format!("r{number}"), 8).on(&name);
+        world.apply((node(&name, 8), runs.runtime(1_000_000 + 1_000 * number)));
+    }
+    world.then(pod(&names("w", 300), 8).runtime(500_000));
+    world
+}
+
+/// Room comes early where hundreds of gangs have promises. Meanwhile one of them goes.
+#[test]
+fn promises_are_pulled_forward_in_slices() {
+    let mut world = promised();
+    let before = starts_in_ms(&world, "w299");
+    world.end("r39");
+    let mut steps = 0;
+    while world.step() || !world.engine.is_idle() {
+        steps += 1;
+        if steps == 20 {
+            assert_eq!(starts_in_ms(&world, "w299"), before);
+            world.delete("w7");
+        }
+    }
+    assert!(steps > 50, "{steps} steps");
+    assert_eq!(world.places("w0"), "n39");
+    assert_eq!(starts_in_ms(&world, "w1"), Some(500_000));
+    assert_eq!(starts_in_ms(&world, "w7"), None);
+    assert!(starts_in_ms(&world, "w299") < before);
+}
+
+/// Of a gang with sub-groups no room is counted: one time is tried after the other.
+#[test]
+fn a_start_is_looked_for_in_slices() {
+    let mut world = promised();
+    world.apply(gang("z", 1).sub_groups(leaf("a b", "", 1)));
+    for group in ["a", "b"] {
+        world.apply(pod(&format!("z{group}"), 8).of_leaf("z", group));
+    }
+    let mut steps = 0;
+    while world.step() || !world.engine.is_idle() {
+        steps += 1;
+    }
+    eprintln!(
+        "{steps} {:?}",
+        world
+            .gang("z")
+            .status
+            .estimated_start_ms
+            .map(|ms| ms - world.now_ms)
+    );
+    assert!(steps > 1);
 }

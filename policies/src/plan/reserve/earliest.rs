@@ -6,7 +6,7 @@
 
 use super::future::{Basis, Places, Start};
 use super::lay_out::lay_out;
-use super::rooms::{self, Need, Reach, Rooms};
+use super::rooms::{self, Need, Points, Reach, Rooms};
 use crate::facts::UnixMs;
 use crate::gangs::wanted;
 use crate::ids::GangId;
@@ -17,25 +17,52 @@ use alloc::vec::Vec;
 /// How many times are tried for one gang before it is left without a reservation.
 const TRIES_MAX: u32 = 64;
 
-/// The earliest time before `before_ms` at which a gang fits beside all others with promises, and
-/// where these will be, and the gang as the last one; `None`: none was found.
+/// The times that were tried for a gang in earlier slices.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tries {
+    /// No time before this one is tried any more.
+    from_ms: UnixMs,
+    made: u32,
+}
+
+/// When a gang fits beside other promises.
+pub(super) enum Found {
+    /// At this time; and where the others will be, and the gang as the last one.
+    At(UnixMs, Vec<Places>),
+    /// At no time that was tried.
+    Never,
+    /// Not known yet: the slice ended first.
+    SliceEnded,
+}
+
+/// What is asked for a gang that would start so, if it could.
+pub(super) struct Asked<'a> {
+    pub(super) start: &'a Start,
+    /// Only earlier times are of use.
+    pub(super) before_ms: UnixMs,
+    pub(super) tries: &'a mut Tries,
+    /// How much work there may be when another time is tried.
+    pub(super) work_max: u64,
+}
+
+/// The earliest time at which a gang fits beside all others with promises.
 ///
 /// `promised`: all promises, with that of the gang itself if it has one.
 pub(super) fn earliest(
     state: &mut ClusterState,
     basis: Basis<'_>,
-    start: &Start,
+    asked: Asked<'_>,
     promised: &[Start],
     rooms: &mut Rooms,
-    before_ms: UnixMs,
     work: &mut u64,
-) -> Option<(UnixMs, Vec<Places>)> {
+) -> Found {
+    let Asked { start, tries, .. } = asked;
     let needs = needs(state, basis, start);
     let own = promised.iter().find(|it| it.gang == start.gang);
     let mut reach = match own {
         _ if needs.is_empty() => Reach::Last,
         // From its promise on, its own place is free for a gang that is pulled forward.
-        Some(own) if before_ms <= own.at_ms && start.runtime_ms == own.runtime_ms => {
+        Some(own) if asked.before_ms <= own.at_ms && start.runtime_ms == own.runtime_ms => {
             let starts = promised.iter().map(|it| it.at_ms);
             starts.max().map_or(Reach::Last, Reach::Before)
         }
@@ -48,9 +75,9 @@ pub(super) fn earliest(
     *work += points.len() as u64;
     let mut starts = others_of(promised, start.gang);
     starts.push(*start);
-    let (mut first, mut tries) = (0, 0);
-    while tries < TRIES_MAX {
-        let Some((at_ms, _)) = points.get(first) else {
+    let made = tries.made;
+    while tries.made < TRIES_MAX {
+        let Some(at_ms) = first_fit(&points, start, tries.from_ms) else {
             if reach != Reach::Met {
                 break;
             }
@@ -59,31 +86,38 @@ pub(super) fn earliest(
             points = rooms.points(state, (basis, promised), (&needs, own), reach, work);
             continue;
         };
-        if *at_ms >= before_ms {
+        if at_ms >= asked.before_ms {
             break;
         }
-        let own = Start {
-            at_ms: *at_ms,
-            ..*start
-        };
-        let during = (first..).zip(&points[first..]);
-        let during = during.take_while(|(_, (at_ms, _))| *at_ms < own.end_ms());
-        let tight = during.filter(|(_, (_, fits))| !fits).last();
-        if let Some((tight, _)) = tight {
-            first = tight + 1;
-            continue;
+        if tries.made > made && *work >= asked.work_max {
+            return Found::SliceEnded;
         }
         if let Some(last) = starts.last_mut() {
-            *last = own;
+            last.at_ms = at_ms;
         }
         // tests plant bugs here: nodes-of-a-reservation
         if let Some(places) = lay_out(state, basis, &starts, None, work) {
-            return Some((own.at_ms, places));
+            return Found::At(at_ms, places);
         }
-        tries += 1;
-        first += 1;
+        tries.made += 1;
+        tries.from_ms = at_ms.saturating_add(1);
     }
-    None
+    Found::Never
+}
+
+/// The first time from `from_ms` on from which a gang fits until it ends, by what was counted.
+fn first_fit(points: &Points, start: &Start, from_ms: UnixMs) -> Option<UnixMs> {
+    let mut first = points.partition_point(|(at_ms, _)| *at_ms < from_ms);
+    loop {
+        let (at_ms, _) = *points.get(first)?;
+        let end_ms = Start { at_ms, ..*start }.end_ms();
+        let during = (first..).zip(&points[first..]);
+        let during = during.take_while(|(_, (at_ms, _))| *at_ms < end_ms);
+        match during.filter(|(_, (_, fits))| !fits).last() {
+            Some((tight, _)) => first = tight + 1,
+            None => return Some(at_ms),
+        }
+    }
 }
 
 /// The promises to others than a gang.

@@ -1,6 +1,6 @@
 //! When a refused gang is expected to start, and what that rests on: for those who ask.
 
-use super::earliest::earliest;
+use super::earliest::{Asked, Found, Tries, earliest};
 use super::future::{Places, Start};
 use super::rooms::Rooms;
 use crate::facts::{RuntimeSource, UnixMs};
@@ -90,9 +90,16 @@ impl Planner {
         let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
         let promised = self.reservations.starts();
         let rooms = &mut Rooms::default();
-        let found = earliest(state, basis, &start, &promised, rooms, UnixMs::MAX, &mut 0);
-        let (at_ms, mut places) = found?;
-        Some((at_ms, places.pop()?))
+        let asked = Asked {
+            start: &start,
+            before_ms: UnixMs::MAX,
+            tries: &mut Tries::default(),
+            work_max: u64::MAX,
+        };
+        match earliest(state, basis, asked, &promised, rooms, &mut 0) {
+            Found::At(at_ms, mut places) => Some((at_ms, places.pop()?)),
+            Found::Never | Found::SliceEnded => None,
+        }
     }
 
     /// The gangs that leave nodes of a gang until its start.
