@@ -309,8 +309,8 @@ pub struct LevelView {
     pub position: u32,
     /// How many siblings have waiting gangs, the queue among them.
     pub siblings: u32,
-    /// The claim by which the queue is compared.
-    pub claim: ClaimView,
+    /// What the queue is compared by.
+    pub compared_by: ComparedByView,
     /// The sibling that is served right before the queue.
     pub before: Option<SiblingView>,
 }
@@ -321,8 +321,8 @@ pub struct LevelView {
 pub struct SiblingView {
     /// The name of the sibling.
     pub queue: String,
-    /// The claim by which the sibling is compared.
-    pub claim: ClaimView,
+    /// What the sibling is compared by.
+    pub compared_by: ComparedByView,
     /// What puts the sibling before the queue: Quota, Priority, Weight, Share, Age or Name.
     pub decided_by: String,
     /// The gang that the sibling would send: the first in its line, or in that of a queue below it.
@@ -353,7 +353,7 @@ pub struct QuotaView {
 /// What a queue is compared by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ClaimView {
+pub struct ComparedByView {
     /// Whether the queue has a quota at all.
     pub has_quota: bool,
     /// Which part of the queue's quota is used; `null`: the gang would not leave the queue within

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 impl Engine {
     /// Lets refused gangs make eviction plans, until none is left or the slice is used up. Returns
     /// whether the slice was used up.
-    pub(super) fn claim(&mut self, now_ms: UnixMs) -> bool {
+    pub(super) fn take_claims(&mut self, now_ms: UnixMs) -> bool {
         if self.settings.evictions.in_flight == 0 {
             return false;
         }

@@ -28,7 +28,7 @@ impl Engine {
             now_ms,
             &mut work,
         );
-        let unfinished = self.take_turns(now_ms, work) || self.claim(now_ms);
+        let unfinished = self.take_turns(now_ms, work) || self.take_claims(now_ms);
         let unfinished = unfinished || self.planner.is_pulling();
         self.planner.note_planned(&self.state);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);

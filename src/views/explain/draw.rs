@@ -1,7 +1,7 @@
 //! An explanation for people: the short form first, then what is missing, the turn, and what helps.
 
 use super::{
-    ClaimView, ExplanationView, HolderView, KeptRoomView, LeftOutView, LevelView, NodesView,
+    ComparedByView, ExplanationView, HolderView, KeptRoomView, LeftOutView, LevelView, NodesView,
     ShortageView, SiblingView, StandingView, TogetherView,
 };
 use super::{eviction, start};
@@ -343,27 +343,27 @@ fn level(level: &LevelView) -> Vec<String> {
         level.queue,
         level.position,
         level.siblings,
-        claim(&level.claim)
+        compared_by(&level.compared_by)
     )];
-    let own = &level.claim;
+    let own = &level.compared_by;
     lines.extend(level.before.as_ref().map(|sibling| before(sibling, own)));
     lines
 }
 
 /// `  before it prod, whose vision/train waits with OverLimit: its quota goes first (...)`.
-fn before(before: &SiblingView, own: &ClaimView) -> String {
+fn before(before: &SiblingView, own: &ComparedByView) -> String {
     let because = match before.decided_by.as_str() {
         "Quota" => "its quota goes first".to_owned(),
         "QuotaAfterStart" => {
-            let used = |claim: &ClaimView| claim.quota_used_after.clone().unwrap_or_default();
-            let (its, own) = (used(&before.claim), used(own));
+            let used = |by: &ComparedByView| by.quota_used_after.clone().unwrap_or_default();
+            let (its, own) = (used(&before.compared_by), used(own));
             format!("after the start it would have used less of its quota, {its} instead of {own}")
         }
         "Priority" => "its priority is higher".to_owned(),
         "Weight" => "its weight is not 0".to_owned(),
         "Share" => "its share is smaller".to_owned(),
         "ShareAfterStart" => {
-            let (its, own) = (&before.claim.share_after, &own.share_after);
+            let (its, own) = (&before.compared_by.share_after, &own.share_after);
             format!("its share would be smaller after the start, {its} instead of {own}")
         }
         "Age" => "it is older".to_owned(),
@@ -373,20 +373,24 @@ fn before(before: &SiblingView, own: &ClaimView) -> String {
         "WaitingForTurn" => "is tried before".to_owned(),
         reason => format!("waits with {reason}"),
     };
-    let (queue, gang, claim) = (&before.queue, &before.gang, claim(&before.claim));
-    format!("  before it {queue}, whose {gang} {waits}: {because} ({claim})")
+    let (queue, gang, by) = (
+        &before.queue,
+        &before.gang,
+        compared_by(&before.compared_by),
+    );
+    format!("  before it {queue}, whose {gang} {waits}: {because} ({by})")
 }
 
 /// `0.5 of its quota used: 8 of 16 nvidia.com/gpu`, `no quota of memory`.
-fn quota(claim: &ClaimView) -> String {
-    let Some(quota) = claim.quota.as_ref() else {
-        return match claim.has_quota {
+fn quota(by: &ComparedByView) -> String {
+    let Some(quota) = by.quota.as_ref() else {
+        return match by.has_quota {
             true => "no quota for it".to_owned(),
             false => "it has no quota".to_owned(),
         };
     };
     let (held, all, resource) = (&quota.held, &quota.quota, &quota.resource);
-    match (&claim.quota_used, &quota.asked) {
+    match (&by.quota_used, &quota.asked) {
         (None, _) if all == "0" => format!("no quota of {resource}"),
         (None, None) => format!("no quota left: {held} of {all} {resource} used"),
         (None, Some(asked)) => {
@@ -405,19 +409,19 @@ fn quota(claim: &ClaimView) -> String {
 }
 
 /// `it has no quota, priority 0, share 0.25 (8 of 32 nvidia.com/gpu) over weight 3 = 0.083333`.
-fn claim(claim: &ClaimView) -> String {
-    let quota = quota(claim);
-    let weightless = if claim.weightless { ", weight 0" } else { "" };
-    let (priority, share) = (claim.priority, &claim.share);
+fn compared_by(by: &ComparedByView) -> String {
+    let quota = quota(by);
+    let weightless = if by.weightless { ", weight 0" } else { "" };
+    let (priority, share) = (by.priority, &by.share);
     let before = format!("{quota}, priority {priority}{weightless}");
     let (Some(resource), Some(used), Some(of), Some(weight)) =
-        (&claim.resource, &claim.used, &claim.of, claim.weight)
+        (&by.resource, &by.used, &by.of, by.weight)
     else {
         return format!("{before}, share {share}");
     };
-    let plain = claim.counted_weight.is_none() && weight <= 1;
-    let whole = if plain { share } else { &claim.dominant_share };
-    let over = match (&claim.counted_weight, weight) {
+    let plain = by.counted_weight.is_none() && weight <= 1;
+    let whole = if plain { share } else { &by.dominant_share };
+    let over = match (&by.counted_weight, weight) {
         (Some(counted), _) => {
             format!(" over weight {weight}, counted as {counted} for past use, = {share}")
         }

@@ -1,7 +1,7 @@
 //! What the engine says of a gang, as a view: names and quantities in words.
 
 use super::{
-    AheadView, ClaimView, ExcessView, ExplanationView, HolderView, KeptRoomView, LeftOutView,
+    AheadView, ComparedByView, ExcessView, ExplanationView, HolderView, KeptRoomView, LeftOutView,
     LevelView, NodesView, PodView, QuotaView, RefusedView, ShortageView, SiblingView, StandingView,
     TogetherView,
 };
@@ -177,7 +177,7 @@ impl From<QueueStanding> for LevelView {
         let before = level.before.zip(standing.sent_before);
         let before = before.map(|(before, (gang, reason))| SiblingView {
             queue: before.queue.into(),
-            claim: before.compared_by.into(),
+            compared_by: before.compared_by.into(),
             decided_by: before.decided_by.as_str().to_owned(),
             gang,
             reason: reason.as_str().to_owned(),
@@ -187,7 +187,7 @@ impl From<QueueStanding> for LevelView {
             parent: level.parent.map(String::from),
             position: level.position,
             siblings: level.siblings,
-            claim: level.compared_by.into(),
+            compared_by: level.compared_by.into(),
             before,
         }
     }
@@ -206,7 +206,7 @@ impl From<DecidingQuota> for QuotaView {
     }
 }
 
-impl From<ComparedBy> for ClaimView {
+impl From<ComparedBy> for ComparedByView {
     fn from(compared: ComparedBy) -> Self {
         let dominant = compared.dominant.as_ref();
         let in_words = |amount: fn(&DominantShare) -> u64| {
