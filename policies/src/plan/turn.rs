@@ -8,6 +8,7 @@ use crate::gangs::wait::{Refused, Wake};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::attempt::{Asker, Attempt};
 use crate::plan::reserve::Wish;
+use crate::plan::search::Search;
 use crate::plan::{Planner, SLICE_WORK};
 use crate::queues::QueueId;
 use crate::reason::Reason;
@@ -102,10 +103,17 @@ impl Planner {
         };
         let result = attempt.run();
         self.charge_search(&mut search);
-        let result = result.and_then(|()| {
-            let beside = self.place_beside_promises(state, asker, &mut txn, begin, work);
-            beside.map_err(|promised| (Refused::behind(promised), Wake::Promises))
-        });
+        let result = match result {
+            Err(refused)
+                if search.memo.is_interrupted()
+                    || !self.place_where_promised(state, asker, &mut txn, work) =>
+            {
+                Err(refused)
+            }
+            _ => self
+                .place_beside_promises(state, asker, &mut txn, begin, work)
+                .map_err(|promised| (Refused::behind(promised), Wake::Promises)),
+        };
         if result.is_err() {
             txn.rollback(state, start);
         }
@@ -120,25 +128,38 @@ impl Planner {
                 *work = SLICE_WORK.max(*work);
                 Tried::Searching
             }
-            Err((refused, wake)) => {
-                let wish = self.reserve(state, asker, refused.reason, work);
-                if wish == Wish::SliceEnded {
-                    // Places that were found, but for promises, are looked for anew.
-                    if refused.reason != Reason::Reserved {
-                        self.keep_search(state, search, queue, &counts, now_ms);
-                    }
-                    *work = SLICE_WORK.max(*work);
-                    return Tried::Searching;
-                }
-                self.waiting[id].tried = request::fingerprint(state, id, &counts);
-                self.note_refusal(id, &search, (&refused, &wake));
-                let wake = match wish {
-                    Wish::Granted => Wake::Promises,
-                    Wish::Refused | Wish::SliceEnded => wake,
-                };
-                self.park(state, settings, progress, id, (refused, wake), now_ms);
-                Tried::Refused(counts)
-            }
+            Err(refusal) => self.refuse(state, asker, search, refusal, work),
         }
+    }
+
+    /// Parks a gang for which there is no place, with a promise if it gets one.
+    fn refuse(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        search: Search,
+        (refused, wake): (Refused, Wake),
+        work: &mut u64,
+    ) -> Tried {
+        let (settings, progress, now_ms) = (asker.settings, asker.progress, asker.now_ms);
+        let (id, counts) = (asker.gang, asker.counts);
+        let wish = self.reserve(state, asker, refused.reason, work);
+        if wish == Wish::SliceEnded {
+            // Places that were found, but for promises, are looked for anew.
+            if refused.reason != Reason::Reserved {
+                self.keep_search(state, search, asker.queue, &counts, now_ms);
+            }
+            *work = SLICE_WORK.max(*work);
+            return Tried::Searching;
+        }
+        self.waiting[id].tried = request::fingerprint(state, id, &counts);
+        self.note_refusal(id, &search, (&refused, &wake));
+        let wake = if wish == Wish::Granted {
+            Wake::Promises
+        } else {
+            wake
+        };
+        self.park(state, settings, progress, id, (refused, wake), now_ms);
+        Tried::Refused(counts)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Reservation;
 use super::doubts::by_node;
-use super::future::Start;
+use super::future::{self, Start};
 use super::lay_out::lay_out;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
@@ -65,10 +65,29 @@ impl Planner {
             && (others.is_empty() || self.fits_beside(state, asker, txn, begin, &others, work));
         if !may_start {
             txn.rollback(state, begin);
+        }
+        let may_start = may_start
+            || (is_promised
+                && self.place_where_promised(state, asker, txn, work)
+                && self.fits_beside(state, asker, txn, begin, &others, work));
+        if !may_start {
             return Err(first);
         }
         self.promise_anew(state, settings, progress, |it| after.contains(&it.gang));
         Ok(())
+    }
+
+    /// Places a gang with a promise where it was to be, if it fits there now: a search may choose
+    /// other nodes, or find none.
+    pub(crate) fn place_where_promised(
+        &self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        txn: &mut Txn,
+        work: &mut u64,
+    ) -> bool {
+        let promised = &self.reservations.promised;
+        future::place_where_promised(state, txn, promised, asker, work)
     }
 
     /// Whether a gang that was given places keeps these promises there, or in other places that it

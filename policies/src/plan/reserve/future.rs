@@ -177,7 +177,9 @@ impl<'a> Future<'a> {
             counts,
             now_ms: self.basis.now_ms,
         };
-        let is_kept = self.nodes == Nodes::Kept && self.place_again(asker);
+        let (promised, work) = (self.basis.promised, &mut self.work);
+        let is_kept = self.nodes == Nodes::Kept
+            && place_where_promised(self.state, &mut self.txn, promised, asker, work);
         if !is_kept
             && let Err((refused, _)) =
                 in_one_slice(self.state, &mut self.txn, asker, &mut self.work)
@@ -193,40 +195,45 @@ impl<'a> Future<'a> {
         Ok(places)
     }
 
-    /// Places what a gang wants next where it was to be. Returns whether the gang still wants just
-    /// that, and it fits there and within the bounds of its queue.
-    fn place_again(&mut self, asker: Asker<'_>) -> bool {
-        let Asker {
-            settings,
-            progress,
-            gang,
-            queue,
-            now_ms,
-            ..
-        } = asker;
-        let mut promised = self.basis.promised.iter();
-        let Some(known) = promised.find(|known| known.start.gang == gang) else {
-            return false;
-        };
-        let known = &known.places;
-        self.work += 20 * known.len() as u64;
-        let waiting = demand::waiting_pods(self.state, gang, now_ms);
-        let waiting: BTreeSet<PodId> = waiting.into_iter().collect();
-        if !known.iter().all(|(pod, _)| waiting.contains(pod)) {
-            return false;
-        }
-        let pods = known.iter().map(|(pod, _)| pod);
-        let demand = demand::demand_of_pods(self.state, pods);
-        let requests = wanted::requests(self.state, settings, progress, gang, queue, now_ms);
-        let has_room = bounds::within_bounds(self.state, gang, queue, &demand).is_ok();
-        let request = requests.first().filter(|_| has_room);
-        let request = request.filter(|request| request.fewest(0) <= known.len());
-        request.is_some_and(|request| place_again(self.state, &mut self.txn, request, known))
-    }
-
     /// Undoes everything. Returns the work that was done, in units of about ten nanoseconds.
     pub(super) fn finish(mut self) -> u64 {
         self.txn.rollback(self.state, self.began);
         self.work
     }
+}
+
+/// Places what a gang wants next where it was to be. Returns whether the gang still wants just
+/// that, and it fits there and within the bounds of its queue.
+pub(super) fn place_where_promised(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    promised: &[Reservation],
+    asker: Asker<'_>,
+    work: &mut u64,
+) -> bool {
+    let Asker {
+        settings,
+        progress,
+        gang,
+        queue,
+        now_ms,
+        ..
+    } = asker;
+    let mut promised = promised.iter();
+    let Some(known) = promised.find(|known| known.start.gang == gang) else {
+        return false;
+    };
+    let known = &known.places;
+    *work += 20 * known.len() as u64;
+    let waiting = demand::waiting_pods(state, gang, now_ms);
+    let waiting: BTreeSet<PodId> = waiting.into_iter().collect();
+    if !known.iter().all(|(pod, _)| waiting.contains(pod)) {
+        return false;
+    }
+    let demand = demand::demand_of_pods(state, known.iter().map(|(pod, _)| pod));
+    let requests = wanted::requests(state, settings, progress, gang, queue, now_ms);
+    let has_room = bounds::within_bounds(state, gang, queue, &demand).is_ok();
+    let request = requests.first().filter(|_| has_room);
+    let request = request.filter(|request| request.fewest(0) <= known.len());
+    request.is_some_and(|request| place_again(state, txn, request, known))
 }
