@@ -157,12 +157,19 @@ fn waiting_gangs_are_listed_with_why() {
         let arguments = [&["gangs", "-f", "input.yaml"], more].concat();
         transcript(&folder, &arguments)
     };
+    let promised = |more: &[&str]| {
+        let folder = root().join("tests/data/plan/promised-start");
+        let files = ["gangs", "-f", "input.yaml", "--config", "config.yaml"];
+        transcript(&folder, &[&files[..], more].concat())
+    };
     let said = [
         list(&[]),
         list(&["--all"]),
         list(&["-n", "speech", "-o", "json"]),
         list(&["--queue", "team-vision"]),
         list(&["-n", "nobody"]),
+        promised(&[]),
+        promised(&["--queue", "team", "-o", "json"]),
     ];
     check(&folder.join("output.txt"), &said.join("\n"));
 }

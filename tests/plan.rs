@@ -199,3 +199,21 @@ fn the_pages_print_what_is_printed() {
         }
     }
 }
+
+/// Of a long text, a page shows the part between two lines of three dots.
+#[test]
+fn the_page_about_reservations_shows_what_explain_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("docs/reservations.md")).unwrap();
+    let sample = text.split("$ export GPU_BATCH_NOW=").nth(1).unwrap();
+    let mut lines = sample.lines();
+    assert_eq!(lines.next(), Some(golden::NOW));
+    let command = lines.next().and_then(|it| it.strip_prefix("$ gpu-batch "));
+    let arguments: Vec<&str> = command.unwrap().split_whitespace().collect();
+    let printed = transcript(root, &arguments);
+    assert_eq!(lines.next(), Some("..."));
+    let shown: Vec<&str> = lines.take_while(|line| *line != "...").collect();
+    assert!(shown.len() > 1, "{shown:?}");
+    let shown = format!("\n\n{}\n\n", shown.join("\n"));
+    assert!(printed.contains(&shown), "{shown}\nis not in\n{printed}");
+}

@@ -226,3 +226,43 @@ fn options_that_contradict_each_other_are_refused() {
         assert!(!folder.0.join("x").exists());
     }
 }
+
+/// Without the note, nothing would say why no job is promised a start.
+#[test]
+fn columns_that_mean_nothing_are_told_once() {
+    let folder = Folder::new("columns");
+    folder.write("queues.csv", "vc,node num\na,2\n");
+    let note = |optional: &str| {
+        let columns = format!("row,submit_s,duration_s,num_gpus,vc,{optional}\n");
+        folder.write(
+            "trace.csv",
+            columns + "1,0,100,8,a,100,1\n2,1,10,16,a,20,1\n",
+        );
+        let run = simulate(&folder.0, JOBS);
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        text(&run.stderr)
+    };
+    assert_eq!(
+        note("expected_sec,user"),
+        "note: trace.csv: these columns mean nothing: \"expected_sec\" (did you mean \
+         expected_s?), \"user\"\n"
+    );
+    assert_eq!(
+        note("expected_s,expected_sec"),
+        "note: trace.csv: these columns mean nothing: \"expected_sec\"\n",
+        "what is there is not meant"
+    );
+    assert_eq!(note("expected_s,checkpoint_s"), "");
+}
+
+#[test]
+fn as_many_reservations_as_in_a_configuration_may_be_asked_for() {
+    let folder = Folder::new("many-reservations");
+    for number in ["=-1", " -1", " abc", "=100001"] {
+        let run = simulate(&folder.0, &format!("{JOBS} --reservations{number}"));
+        assert_eq!(run.status.code(), Some(2), "{number}");
+        let told = text(&run.stderr);
+        let range = "must be a whole number from 0 to 100000; 0 turns reservations off";
+        assert!(told.contains(range), "{number}: {told}");
+    }
+}

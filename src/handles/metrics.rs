@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicU64;
 
 /// The bounds of the buckets of errors of promised starts, in seconds.
 const START_ERRORS_S: [f64; 14] = [
-    -86_400.0, -14_400.0, -3_600.0, -600.0, -60.0, -10.0, 0.0, 10.0, 60.0, 600.0, 3_600.0,
-    14_400.0, 86_400.0, 604_800.0,
+    -604_800.0, -86_400.0, -14_400.0, -3_600.0, -600.0, -60.0, -10.0, 0.0, 10.0, 60.0, 600.0,
+    3_600.0, 14_400.0, 86_400.0,
 ];
 /// The bounds of the buckets of runtimes, as parts of what was expected.
 const RUNTIME_RATIOS: [f64; 10] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 2.0, 10.0];
@@ -251,7 +251,7 @@ impl Metrics {
         );
         ours.register(
             "start_error_seconds",
-            "How much later than first promised gangs have started; negative: earlier",
+            "The first promised start of gangs minus the real one; negative: they started later",
             self.start_error_seconds.clone(),
         );
         ours.register(
@@ -319,8 +319,8 @@ impl Metrics {
                 promised_ms,
                 started_ms,
             } => {
-                let late_ms = started_ms.cast_signed() - promised_ms.cast_signed();
-                self.start_error_seconds.observe(late_ms as f64 / 1_000.0);
+                let error_ms = promised_ms.cast_signed() - started_ms.cast_signed();
+                self.start_error_seconds.observe(error_ms as f64 / 1_000.0);
             }
             Forecast::Runtime {
                 source,

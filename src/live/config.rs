@@ -11,6 +11,7 @@ mod follow;
 mod process;
 mod read;
 
+pub(crate) use check::numbers;
 pub(crate) use file::print_defaults;
 pub use file::{
     ConfigurationFile, ConsolidationFile, EvictionsFile, InFlightFile, LeaderElectionFile, LogFile,

@@ -44,6 +44,9 @@ pub(crate) struct GangView {
     pub reason: Option<String>,
     /// The reason as a sentence.
     pub message: String,
+    /// When the gang is promised to start; absent: it was promised nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_start: Option<String>,
     /// When the gang's PodGroup, or the oldest of its pods, was created.
     pub created: String,
 }
@@ -93,6 +96,7 @@ impl From<&GangReport> for GangView {
                 .reason
                 .map(|reason| Reason::as_str(reason).to_owned()),
             message: status.message.to_string(),
+            estimated_start: status.estimated_start_ms.map(seconds),
             created: seconds(report.created_ms),
         }
     }
@@ -135,6 +139,7 @@ pub(crate) fn draw(gangs: &Gangs, screen: Screen) -> String {
             gang.gpus.asked.as_str().into(),
             age(now_ms.saturating_sub(ms(&gang.created))).into(),
             gang.reason.as_deref().unwrap_or_default().into(),
+            gang.estimated_start.as_deref().unwrap_or_default().into(),
             message.into(),
         ]
     });
@@ -147,6 +152,7 @@ pub(crate) fn draw(gangs: &Gangs, screen: Screen) -> String {
         "ASKED",
         "AGE",
         "REASON",
+        "ESTIMATED START",
         "MESSAGE",
     ];
     table::draw(&headings, rows.collect(), screen)

@@ -1,6 +1,7 @@
 //! What `plan` prints.
 
 use crate::kube::api::Members;
+use crate::kube::format::seconds;
 use crate::views::queues::{self, QueueView};
 use crate::views::table::{self, Entry, Screen, Tone};
 use gpu_batch_policies::command::Evict;
@@ -69,6 +70,9 @@ pub(crate) struct GroupView {
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
     pub message: String,
+    /// When the gang is promised to start; absent: it was promised nothing.
+    #[serde(rename = "estimatedStart", skip_serializing_if = "Option::is_none")]
+    pub estimated_start: Option<String>,
     /// The queue that the gang names, existing or not.
     pub queue: String,
     /// How many members the gang has, by what has become of them.
@@ -173,6 +177,7 @@ impl GroupView {
             phase: status.phase.as_str(),
             reason: status.reason.map(Reason::as_str),
             message: status.message.into(),
+            estimated_start: status.estimated_start_ms.map(seconds),
             queue: gang.queue.into(),
             members: status.members.into(),
             nodes: gang.nodes.into_iter().map(String::from).collect(),
@@ -277,9 +282,18 @@ fn groups(plan: &Plan, screen: Screen) -> String {
             Entry::new(group.phase, group.tone()),
             format!("{met}/{}", members.expected).into(),
             group.reason.unwrap_or_default().into(),
+            group.estimated_start.as_deref().unwrap_or_default().into(),
             group.told().into(),
         ]
     });
-    let headings = ["GANG", "QUEUE", "PHASE", "BOUND/MIN", "REASON", "MESSAGE"];
+    let headings = [
+        "GANG",
+        "QUEUE",
+        "PHASE",
+        "BOUND/MIN",
+        "REASON",
+        "ESTIMATED START",
+        "MESSAGE",
+    ];
     table::draw(&headings, rows.collect(), screen)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The time that the program is told: 2026-11-21T10:00:00Z.
-const NOW: &str = "2026-11-21T10:00:00Z";
+pub(crate) const NOW: &str = "2026-11-21T10:00:00Z";
 
 /// Runs the program in a folder.
 pub(crate) fn gpu_batch(folder: &Path, arguments: &[&str]) -> Output {

@@ -23,7 +23,7 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     };
     let mut spec = match &gang.object {
         Some(object) => GangSpec {
-            expected_runtime_ms: object.expected_runtime_ms.or_else(latest),
+            expected_runtime_ms: smaller(object.expected_runtime_ms, latest()),
             ..spec_of_object(state, object, oldest, lowest)
         },
         None => spec_of_pods(state, gang, oldest, lowest),
@@ -87,13 +87,18 @@ fn spec_of_pods(state: &ClusterState, gang: &Gang, oldest: Option<&Own>, lowest:
         priority: lowest,
         preemptible: own.hints.preemptible.unwrap_or(true),
         placement: own.hints.placement,
-        expected_runtime_ms: own.hints.expected_runtime_ms.or(deadline_ms),
+        expected_runtime_ms: smaller(own.hints.expected_runtime_ms, deadline_ms),
         preemption_delay_ms: own.hints.preemption_delay_ms,
         ..GangSpec::default()
     };
     spec.topology.required = own.hints.topology_required.clone();
     spec.topology.preferred = own.hints.topology_preferred.clone();
     spec
+}
+
+/// The runtime that is expected of a gang that is ended at a deadline.
+fn smaller(said_ms: Option<u64>, deadline_ms: Option<u64>) -> Option<u64> {
+    [said_ms, deadline_ms].into_iter().flatten().min()
 }
 
 /// The queue for which the first of the members was bound, by name.

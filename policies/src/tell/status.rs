@@ -156,7 +156,7 @@ impl Teller {
     /// a member, or a member.
     fn announce_reason(&mut self, view: View<'_>, outbox: &mut Outbox, id: GangId) {
         let state = view.state;
-        let verdict = self.why_it_waits(state, view.waiting, id);
+        let verdict = self.why_pods_wait(state, view.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
         if self.told[id].announced == reason {
             return;
@@ -179,7 +179,7 @@ impl Teller {
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
         let own = pod.own.as_ref()?;
-        let verdict = self.why_it_waits(state, waiting, gang)?;
+        let verdict = self.why_pods_wait(state, waiting, gang)?;
         let (reason, message) = condition(&verdict);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {

@@ -82,6 +82,28 @@ impl Teller {
         })
     }
 
+    /// Why a gang waits, as events and the conditions of its pods tell it: with the start that the
+    /// gang is promised, in whole seconds, unless the status of its PodGroup has that.
+    pub(super) fn why_pods_wait<'a>(
+        &'a self,
+        state: &ClusterState,
+        waiting: &'a ById<GangId, Waiting>,
+        id: GangId,
+    ) -> Option<Cow<'a, Verdict>> {
+        let verdict = self.why_it_waits(state, waiting, id)?;
+        let Some(promised_ms) = waiting[id].promised_ms else {
+            return Some(verdict);
+        };
+        let gang = &state.gangs[id];
+        if gang.is_explicit() && gang.native_name().is_none() {
+            return Some(verdict);
+        }
+        let mut verdict = verdict.into_owned();
+        let start = date_and_time(promised_ms);
+        verdict.message = format!("{}; its start is promised by {start}", verdict.message);
+        Some(Cow::Owned(verdict))
+    }
+
     /// Makes the sentence of a refused gang, unless it has one that is not stale; forgets the
     /// sentence of any other gang. Returns how much work that was, in units of about ten
     /// nanoseconds.

@@ -5,6 +5,7 @@ use gpu_batch_policies::event::ObjectKey;
 use gpu_batch_policies::facts::{
     GroupSource, JobFacts, OwnerReference, PodFacts, PodGroupFacts, Problem, Uid,
 };
+use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{Sketch, World, gang, node, pod, queue};
 use std::collections::BTreeSet;
 
@@ -258,4 +259,30 @@ fn room_is_kept_for_the_moved_pods_of_a_job_until_the_job_is_gone() {
     world.forget(ObjectKey::Job(movable.uid));
     world.run(5_000);
     assert_eq!(world.places("late"), "n2");
+}
+
+/// Whatever its owner expects, a gang ends at the deadline of its Job or of its pods.
+#[test]
+fn a_gang_is_expected_to_run_no_longer_than_its_deadline() {
+    let deadline = JobFacts {
+        active_deadline_ms: Some(80_000),
+        ..job("j", 1, false)
+    };
+    let members = pods_of(&deadline).on("n1").runtime(600_000);
+    let group = gang("g", 2).with(|gang| gang.expected_runtime_ms = Some(600_000));
+    let of_group = pod("m0 m1", 1).of("g").on("n1").runtime(80_000);
+    for mut world in [
+        World::of((node("n1", 2), deadline, members)),
+        World::of((node("n1", 2), group, of_group)),
+    ] {
+        world.configure(Settings {
+            reservations: 1,
+            ..Settings::default()
+        });
+        // Pods that are sketched on a node have run for 30 s.
+        let at_ms = world.now_ms + 50_000;
+        world.then(pod("a", 2).runtime(10_000));
+        let promised: Vec<_> = world.engine.promised_starts().collect();
+        assert_eq!(promised, [("default/pod/a", at_ms)]);
+    }
 }

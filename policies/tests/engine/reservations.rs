@@ -1,5 +1,6 @@
 //! Reservations, and gangs that start beside them.
 
+use gpu_batch_policies::command::{Action, Command, StatusPatch};
 use gpu_batch_policies::facts::PodShape;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
@@ -120,43 +121,59 @@ fn running(world: &World) -> Vec<u32> {
     (1..12).filter(runs).collect()
 }
 
+/// Case B05.
 #[test]
 fn jobs_pass_one_or_three_reservations() {
+    const MINUTE: u64 = 60 * S;
     let mut easy = eleven(1);
     assert_eq!(running(&easy), [1, 6, 11]);
-    easy.pass(60 * S);
+    easy.pass(MINUTE);
     easy.delete("j06");
     easy.settle();
     assert_eq!(running(&easy), [1, 7, 9, 11]);
 
     let mut three = eleven(3);
     assert_eq!(running(&three), [1, 7, 11]);
-    three.pass(60 * S);
+    let begin_ms = three.now_ms;
+    let reserved = [("j02", 60), ("j03", 120), ("j04", 180)];
+    let expected =
+        reserved.map(|(job, minute)| (format!("default/pod/{job}"), begin_ms + minute * MINUTE));
+    assert_eq!(promised(&three), expected);
+    three.pass(MINUTE);
     three.delete("j07");
     three.settle();
     assert_eq!(running(&three), [1, 9, 11]);
 }
 
+/// Case B08.
 #[test]
 fn a_reservation_on_a_lost_node_is_made_anew_and_blocks_nobody() {
     let mut world = world(1);
+    let begin_ms = world.now_ms;
     world.apply(node("n1 n2", 8));
     world.apply(pod("r1", 8).on("n1").runtime(100 * S + AGE));
     world.apply(pod("r2", 8).on("n2").runtime(300 * S + AGE));
     world.then(pod("a-head", 8).runtime(50 * S));
-    world.pass(50 * S);
+    let at_ms = |seconds: u64| [("default/pod/a-head".to_owned(), begin_ms + seconds * S)];
+    world.pass(10 * S);
+    assert_eq!(promised(&world), at_ms(100));
+    world.pass(40 * S);
     world.lose_node("n1");
     world.delete("r1");
     world.settle();
+    assert_eq!(promised(&world), at_ms(300), "made anew at once");
+    world.pass(S);
+    assert_eq!(promised(&world), at_ms(300));
     // Room for as long as nobody else has a reservation there.
     world.then((node("n3", 4), pod("b", 4)));
     assert_eq!(world.places("a-head b"), "- n3");
-    world.pass(250 * S);
+    world.pass(249 * S);
     world.end("r2");
     world.settle();
     assert_eq!(world.places("a-head"), "n2");
 }
 
+/// Case B09.
 #[test]
 fn a_gang_that_waits_for_a_limit_reserves_nothing() {
     let mut world = world(1);
@@ -167,6 +184,17 @@ fn a_gang_that_waits_for_a_limit_reserves_nothing() {
     world.then(pod("b1", 8).queue("b").runtime(5_000 * S));
     assert_eq!(world.places("a2 b1"), "- n2");
     assert_eq!(world.reason("pod/a2"), Some(Reason::OverLimit));
+    assert_eq!(promised(&world), [], "no reservation");
+    assert_eq!(world.gang("pod/a2").status.estimated_start_ms, None);
+    assert_eq!(
+        world.explain("pod/a2").expected_start,
+        None,
+        "and no estimate"
+    );
+    world.pass(1_000 * S);
+    world.end("a1");
+    world.settle();
+    assert_eq!(world.places("a2 b1"), "n1 n2");
 }
 
 #[test]
@@ -260,4 +288,53 @@ fn a_reservation_evicts_nobody_and_waits_for_whoever_overstays() {
     world.end("b c");
     world.settle();
     assert_eq!((world.places("a-head"), world.evictions), ("n1".into(), 0));
+}
+
+/// A gang without a PodGroup has no status, so the conditions of its pods say when it will start.
+/// Of a gang with one, its status does.
+#[test]
+fn pods_without_a_podgroup_say_when_they_will_start() {
+    let mut world = world(8);
+    world.apply((node("n1", 8), gang("g", 1)));
+    world.apply(pod("r", 8).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("a", 8).runtime(10 * S));
+    world.then(pod("g-0", 8).of("g").runtime(10 * S).late());
+    world.later(3_000);
+    let (reason, message) = world.condition("a");
+    assert_eq!(reason, "Unschedulable");
+    let start = "; its start is promised by 2027-01-15T08:01:50Z";
+    assert!(message.starts_with("DoesNotFit: "), "{message}");
+    assert!(message.ends_with(start), "{message}");
+    let events = world.told_of("Pod a: DoesNotFit: ");
+    assert!(
+        events.len() == 1 && events[0].ends_with(start),
+        "{events:?}"
+    );
+    assert!(world.gang("g").status.estimated_start_ms.is_some());
+    let (_, message) = world.condition("g-0");
+    assert!(!message.contains("promised"), "{message}");
+    // Less than a second is not told, and nothing is written for it.
+    for (later_ms, is_written) in [(400, false), (2_000, true)] {
+        let before = promised(&world);
+        world.change("r", |pod| {
+            let said_ms = &mut pod.hints.expected_runtime_ms;
+            *said_ms = said_ms.map(|said_ms| said_ms + later_ms);
+        });
+        world.pass(10_000);
+        let commands = world.commands();
+        assert_ne!(promised(&world), before, "the promises have moved");
+        let writes = |command: &Command| {
+            let is_condition = |patch| matches!(patch, &StatusPatch::Unscheduled { .. });
+            matches!(&command.action, Action::PatchStatus(patch) if is_condition(patch))
+        };
+        assert_eq!(commands.iter().any(writes), is_written, "{commands:?}");
+    }
+}
+
+/// The gangs with promises, and when each is to start.
+fn promised(world: &World) -> Vec<(String, u64)> {
+    let starts = world.engine.promised_starts();
+    starts
+        .map(|(gang, at_ms)| (gang.to_owned(), at_ms))
+        .collect()
 }

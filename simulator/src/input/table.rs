@@ -2,6 +2,7 @@
 
 use super::record::Record;
 use super::{InputError, open, shown};
+use gpu_batch_policies::names::suggestion;
 use std::fmt;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub struct Table {
     positions: Vec<Option<usize>>,
     /// How many values each line must have.
     width: usize,
+    /// The columns that were not asked for, in words; `None`: there are none.
+    unknown: Option<String>,
     record: Record,
 }
 
@@ -67,6 +70,7 @@ impl Table {
         Ok(Self {
             file: path.to_owned(),
             reader,
+            unknown: unknown(&header, &names, &positions),
             names,
             positions,
             width: header.len(),
@@ -96,6 +100,13 @@ impl Table {
         Ok(Some(Row { table: self }))
     }
 
+    /// The columns that were not asked for, in words, with what may be meant; `None`: there are
+    /// none.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
+    }
+
     /// The file, as the user named it.
     #[must_use]
     pub fn file(&self) -> &Path {
@@ -119,6 +130,24 @@ fn position(header: &Record, name: &str, required: bool) -> Result<Option<usize>
         return Err(format!("the header lacks this column: {columns}"));
     }
     Ok(first)
+}
+
+/// The columns of a header that are none of `names`, in words: `expected_sec (did you mean
+/// expected_s?), user`. A name is suggested only if the header lacks it.
+fn unknown(header: &Record, names: &[&str], positions: &[Option<usize>]) -> Option<String> {
+    let cells = (0..header.len()).map(|position| header.text(position).unwrap_or("?"));
+    let columns = cells.filter(|cell| !names.contains(cell));
+    let described: Vec<String> = columns
+        .map(|column| {
+            let absent = names.iter().zip(positions);
+            let absent = absent.filter(|(_, position)| position.is_none());
+            match suggestion(column, absent.map(|(name, _)| *name)) {
+                Some(meant) => format!("{} ({meant})", shown(column)),
+                None => shown(column),
+            }
+        })
+        .collect();
+    (!described.is_empty()).then(|| described.join(", "))
 }
 
 /// The error about a line that could not be read.

@@ -68,7 +68,18 @@ impl Jobs {
     /// If the file is broken or has no jobs, if a value is not valid, if a time is earlier than
     /// that of the line before, or if a `row` occurs twice.
     pub fn read(path: &Path) -> Result<Self, InputError> {
-        Self::of_table(Table::open(path, &COLUMNS, &OPTIONAL)?)
+        Ok(Self::read_noting(path)?.0)
+    }
+
+    /// As [`read`](Self::read), with the columns that mean nothing, in words; `None`: there are
+    /// none.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_noting(path: &Path) -> Result<(Self, Option<String>), InputError> {
+        let table = Table::open(path, &COLUMNS, &OPTIONAL)?;
+        let unknown = table.unknown().map(str::to_owned);
+        Ok((Self::of_table(table)?, unknown))
     }
 
     /// Writes the jobs in the layout that [`read`](Self::read) reads.

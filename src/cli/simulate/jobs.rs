@@ -4,6 +4,8 @@ mod screen;
 use super::super::Failure;
 use super::super::output::{Results, print};
 use crate::cli::progress::Progress;
+use crate::live::config::numbers;
+use crate::views::table::printable;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::jobs::expectations;
@@ -62,7 +64,8 @@ pub(super) struct Args {
     )]
     policy: Vec<Name>,
     /// With +reservations: how many jobs at a time are promised a start
-    #[arg(long, value_name = "N", default_value_t = RESERVATIONS)]
+    #[arg(long, value_name = "N", default_value_t = RESERVATIONS, value_parser = reservations,
+          allow_negative_numbers = true)]
     reservations: u32,
     /// The folder for the files; it is made if it does not exist. Without it only the summary is
     /// printed
@@ -133,9 +136,27 @@ fn node_scale(text: &str) -> Result<u64, String> {
     scale.ok_or_else(|| "must be a number from 0.001 to 1000 with at most 3 decimals".to_owned())
 }
 
+/// Reads how many reservations there are, in the range that the configuration has for them.
+fn reservations(text: &str) -> Result<u32, String> {
+    let range = numbers("reservations");
+    let number = text.parse::<i64>().ok();
+    let number = number.filter(|number| range.contains(number));
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| {
+            let (first, last) = range.into_inner();
+            format!("must be a whole number from {first} to {last}; 0 turns reservations off")
+        })
+}
+
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let bad = |error: InputError| Failure::BadInput(error.into());
-    let jobs = Jobs::read(&args.trace).map_err(bad)?;
+    let (jobs, unknown) = Jobs::read_noting(&args.trace).map_err(bad)?;
+    if let Some(unknown) = unknown {
+        let file = args.trace.display();
+        let note = format!("{file}: these columns mean nothing: {unknown}");
+        eprintln!("note: {}", printable(&note));
+    }
     let mut queues = queues::read(&args.queues).map_err(bad)?;
     scale(&mut queues, &args)?;
     let workload = Workload {
@@ -223,7 +244,7 @@ fn write(
 
 #[cfg(test)]
 mod tests {
-    use super::node_scale;
+    use super::{node_scale, reservations};
 
     #[test]
     fn a_scale_is_a_number_of_thousandths() {
@@ -239,6 +260,16 @@ mod tests {
             "", ".", ".5", "0", "0.0005", "1000.1", "-1", "+1", "1e3", "1/2", "0.5 ",
         ] {
             assert!(node_scale(text).is_err(), "{text}");
+        }
+    }
+    #[test]
+    fn reservations_have_the_range_of_the_configuration() {
+        for (text, number) in [("0", 0), ("8", 8), ("100000", 100_000)] {
+            assert_eq!(reservations(text), Ok(number), "{text}");
+        }
+        let told = "must be a whole number from 0 to 100000; 0 turns reservations off";
+        for text in ["-1", "abc", "", "100001", "1.5"] {
+            assert_eq!(reservations(text), Err(told.to_owned()), "{text}");
         }
     }
 }

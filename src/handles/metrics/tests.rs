@@ -3,7 +3,7 @@ use crate::handles::inbox::Reports;
 use gpu_batch_policies::command::{Beneficiary, ClaimKind, Evict, EvictionCause, PodReference};
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::Uid;
-use gpu_batch_policies::report::QueueReport;
+use gpu_batch_policies::report::{Forecast, QueueReport};
 use gpu_batch_policies::status::QueueStatus;
 
 fn reports(name: &str) -> Reports {
@@ -67,6 +67,25 @@ fn metrics_show_what_happened_and_what_is() {
         "# EOF",
     ] {
         assert!(text.contains(line), "no {line} in\n{text}");
+    }
+}
+
+/// As in simulations: a gang that starts later than promised makes a negative error.
+#[test]
+fn the_error_of_a_promise_is_the_promised_start_minus_the_real_one() {
+    let metrics = Metrics::new();
+    metrics.foreseen(Forecast::Start {
+        promised_ms: 10_000,
+        started_ms: 32_000,
+    });
+    let text = metrics.encode(&reports("a")).unwrap();
+    let name = "gpu_batch_start_error_seconds";
+    for line in [
+        format!("{name}_sum -22.0"),
+        format!("{name}_bucket{{le=\"-60.0\"}} 0"),
+        format!("{name}_bucket{{le=\"-10.0\"}} 1"),
+    ] {
+        assert!(text.contains(&line), "no {line} in\n{text}");
     }
 }
 

@@ -144,8 +144,8 @@ pub struct PodGroupSpec {
     pub placement: Option<Placement>,
 
     /// How long it will run, for backfill and start estimates: longer than 0s, at most 876000h (a
-    /// hundred years). Omitted: activeDeadlineSeconds, else learned from earlier runs of the same
-    /// owner.
+    /// hundred years). A smaller activeDeadlineSeconds of its pods counts instead. Omitted:
+    /// activeDeadlineSeconds, else learned from earlier runs of the same owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_runtime: Option<Runtime>,
 

@@ -14,7 +14,11 @@ pub(super) fn hints(pod: &Pod, converter: &Converter, problems: &mut Problems) -
     let deadline_ms = deadline.and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000));
     GangHints {
         min_member: reader.read(keys::MIN_MEMBER, min_member),
-        expected_runtime_ms: reader.read(keys::EXPECTED_RUNTIME, runtime).or(deadline_ms),
+        // The kubelet ends the pod at its deadline, whatever its owner expects.
+        expected_runtime_ms: [reader.read(keys::EXPECTED_RUNTIME, runtime), deadline_ms]
+            .into_iter()
+            .flatten()
+            .min(),
         preemptible: reader.read(keys::PREEMPTIBLE, truth),
         placement: PlacementChoice {
             gpu: placement,

@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 /// What the number at a key may be.
-pub(super) fn numbers(key: &str) -> RangeInclusive<i64> {
+pub(crate) fn numbers(key: &str) -> RangeInclusive<i64> {
     let first = match key {
         "evictions.inFlight" | "consolidation.movedGpusMax" | "reservations" => 0,
         _ => 1,

@@ -21,7 +21,7 @@ use std::io;
 /// The problems that keep the whole file from being read.
 pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<String>> {
     let error = match serde_saphyr::from_str(text) {
-        Ok(file) => return Ok((file, Vec::new())),
+        Ok(file) => return Ok((file, texts_for_numbers(text))),
         Err(error) => error,
     };
     let mut misfits = Vec::new();
@@ -45,6 +45,40 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
         _ if misfits.is_empty() => Err(vec![in_its_words(&error)]),
         Some(Ok(file)) => Ok((file, misfits)),
         _ => Err(misfits),
+    }
+}
+
+/// The keys at which a text stands where a number is wanted, as in `"8"`: the library takes it for
+/// the number.
+fn texts_for_numbers(text: &str) -> Vec<String> {
+    fn find(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>) {
+        match (value, template) {
+            (Value::Object(values), Value::Object(templates)) => {
+                for (name, value) in values {
+                    if let Some(template) = templates.get(&name) {
+                        find(&below(key, &name), value, template, misfits);
+                    }
+                }
+            }
+            (value @ Value::String(_), Value::Number(_)) => {
+                fitting(key, value, template, misfits);
+            }
+            _ => {}
+        }
+    }
+    let mut misfits = Vec::new();
+    let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
+    if let Ok(value) = serde_saphyr::from_str(text) {
+        find("", value, &template, &mut misfits);
+    }
+    misfits
+}
+
+/// The name of a key below another one.
+fn below(key: &str, name: &str) -> String {
+    match key {
+        "" => name.to_owned(),
+        key => format!("{key}.{name}"),
     }
 }
 
@@ -122,10 +156,7 @@ fn fitting(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>)
         (Value::Object(values), Value::Object(templates)) => {
             let mut kept = Map::new();
             for (name, value) in values {
-                let inner = match key {
-                    "" => name.clone(),
-                    key => format!("{key}.{name}"),
-                };
+                let inner = below(key, &name);
                 match templates.get(&name) {
                     Some(template) => {
                         let value = fitting(&inner, value, template, misfits);

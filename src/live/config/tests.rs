@@ -111,6 +111,14 @@ const WRONG: &[(&str, &str)] = &[
         "serveAddress: must be an IP address and a port",
     ),
     (
+        "reservations: '8'",
+        "reservations: must be a whole number from 0 to 100000, not \"8\"",
+    ),
+    (
+        "inFlight: {events: '1'}",
+        "inFlight.events: must be a whole number from 1 to 100000, not \"1\"",
+    ),
+    (
         "placement: tight",
         "placement.gpu: `tight` is not a placement; use binpack, spread, best-fit or fragmentation",
     ),

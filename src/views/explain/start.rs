@@ -82,7 +82,10 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
         }];
     };
     let mut lines = vec![match view.promised {
-        true => format!("By {at}: that is promised, and no other gang starts where it delays it."),
+        true => format!(
+            "By {at}: that is promised, and only gangs that go before it in the order start where \
+             they delay it."
+        ),
         false => format!("By {at}, but that is a guess: gangs may still go before it."),
     }];
     lines.extend(view.ends.iter().take(ENDS_NAMED).map(end));
@@ -95,19 +98,19 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
 
 /// `  when vision/old ends, expected at 2026-11-21T10:00:00Z as it says`.
 fn end(end: &EndView) -> String {
-    let because = match end.source.as_str() {
-        "Said" => "as it says",
-        "Owner" => "as earlier gangs of its owner did",
-        _ => "as earlier gangs of its queue did",
-    };
-    let overdue = match end.overdue {
-        true => ", and was to end before now",
-        false => "",
+    // Of a gang that overruns its time, the expected end is the scheduler's guess.
+    let because = match (end.source.as_str(), end.overdue) {
+        ("Said", false) => " as it says",
+        ("Said", true) => ": it runs longer than it said",
+        ("Owner", false) => " as earlier gangs of its owner did",
+        ("Owner", true) => ": it runs longer than earlier gangs of its owner did",
+        (_, false) => " as earlier gangs of its queue did",
+        (_, true) => ": it runs longer than earlier gangs of its queue did",
     };
     let waits = match end.waits {
         true => ", after a start that it is promised",
         false => "",
     };
     let (gang, at) = (&end.gang, &end.at);
-    format!("  when {gang} ends, expected at {at} {because}{waits}{overdue}")
+    format!("  when {gang} ends, expected at {at}{because}{waits}")
 }

@@ -87,7 +87,7 @@ fn a_checkpoint_in_the_future_was_now() {
 }
 
 #[test]
-fn a_pods_deadline_bounds_its_runtime_where_nothing_else_is_said() {
+fn a_pod_runs_no_longer_than_its_deadline() {
     let runtime = |annotations: Value, deadline: i64| {
         let pod = json!({
             "metadata": {"annotations": annotations},
@@ -101,6 +101,10 @@ fn a_pods_deadline_bounds_its_runtime_where_nothing_else_is_said() {
     assert_eq!(
         runtime(json!({"gpu-batch.io/expected-runtime": "1s"}), 60),
         Some(1_000)
+    );
+    assert_eq!(
+        runtime(json!({"gpu-batch.io/expected-runtime": "1h"}), 60),
+        Some(60_000)
     );
     assert_eq!(runtime(json!({}), -1), None);
     assert_eq!(runtime(json!({}), i64::MAX), None);
