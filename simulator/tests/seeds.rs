@@ -91,7 +91,9 @@ const FAILED_ONCE: [u64; 54] = [
 /// - 9223381015419140871: surplus behind a promise was told of a sub-group that has no room;
 /// - 9223381015419141102: promises that held were not found to hold, so one came late and moved
 ///   others back.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 7] = [
+/// - 9223396000000001196 and 9223396000000002974: host ports left a promised gang room only where
+///   it was to be, and it was tried elsewhere.
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 9] = [
     3_151,
     10_599,
     4_611_694_996_921_897_984,
@@ -99,6 +101,8 @@ const FAILED_ONCE_WITHOUT_FAULTS: [u64; 7] = [
     9_223_372_036_854_775_889,
     9_223_381_015_419_140_871,
     9_223_381_015_419_141_102,
+    9_223_396_000_000_001_196,
+    9_223_396_000_000_002_974,
 ];
 
 /// The seeds that were asked for.

@@ -1,20 +1,16 @@
 //! Worlds in which gangs are promised starts, because it is known when others end.
 //!
 //! In orderly worlds gangs have one fixed order and are there as a whole at once, and they end as
-//! they are expected to: the last member in the two seconds before. No member has host ports. Where
-//! some had, a promise has moved back in two of 6,000 worlds (of seeds 9223396000000002974 and
-//! 9223396000000001196). In the first, promises could be kept on the nodes chosen before only, and
-//! the gang whose time had come was tried on others only. The second is not understood yet. What
-//! was promised in orderly worlds must be kept, see `run/promises`. In the other worlds, gangs and
-//! their owners are as everywhere, and some expectations are wrong or missing.
+//! they are expected to: the last member in the two seconds before. What was promised in orderly
+//! worlds must be kept, see `run/promises`. In the other worlds, gangs and their owners are as
+//! everywhere, and some expectations are wrong or missing.
 
 use super::Arrival;
 use super::work::{group, members};
 use crate::cluster::{Cluster, Recipe};
 use crate::random::Random;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GroupSource, PodGroupFacts, PodShape, QueueFacts, UnixMs};
-use std::sync::Arc;
+use gpu_batch_policies::facts::{GroupSource, PodGroupFacts, QueueFacts, UnixMs};
 
 /// The time between the choice of nodes for a gang and the last start of its containers is shorter,
 /// where nothing fails, together with the time in which it is heard that they have ended.
@@ -96,10 +92,6 @@ fn orderly_gang(name: &str, queue: &str, random: &mut Random) -> Arrival {
     for recipe in &mut pods {
         recipe.pod.pod_group = Some(name.into());
         recipe.pod.gates.clear();
-        recipe.pod.shape = Arc::new(PodShape {
-            host_ports: Vec::new(),
-            ..(*recipe.pod.shape).clone()
-        });
         recipe.runtime_ms = Some(runtime_ms);
     }
     Arrival::Gang(Some(Box::new(Object::PodGroup(group))), pods)

@@ -92,17 +92,17 @@ fn head(view: &ExplanationView) -> String {
             view.gang, view.queue, view.phase, members.expected, members.created
         ),
     );
-    match (&view.reason, view.proof.as_deref()) {
-        (None, _) => line(&mut text, "Nothing of it waits."),
-        (Some(reason), proof) => {
-            let proof = match proof {
-                Some("Proved") => ", and that is proved",
-                Some(_) => ", as far as the search went",
-                None => "",
-            };
-            line(&mut text, &format!("{reason}{proof}: {}.", view.message));
+    let message = &view.message;
+    let told = match (view.reason.as_deref(), view.proof.as_deref()) {
+        (None, _) => "Nothing of it waits.".to_owned(),
+        (Some("DoesNotFit"), Some("Proved")) => {
+            format!("DoesNotFit, and that is proved: {message}.")
         }
-    }
+        (Some(reason), Some("Proved")) => format!("{reason}: {message}; that is proved."),
+        (Some(reason), Some(_)) => format!("{reason}, as far as the search went: {message}."),
+        (Some(reason), None) => format!("{reason}: {message}."),
+    };
+    line(&mut text, &told);
     text
 }
 
