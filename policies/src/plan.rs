@@ -89,7 +89,8 @@ impl Planner {
         self.reservations.note_nodes();
     }
 
-    /// Takes in that everything of a kind has been listed, so that promises may not be kept.
+    /// Takes in that everything of a kind has been listed, or that queues have changed, so that
+    /// promises may not be kept.
     pub(crate) fn doubt_promises(&mut self) {
         self.reservations.doubt();
     }
@@ -121,9 +122,9 @@ impl Planner {
         self.reservations.deadline(now_ms)
     }
 
-    /// Whether promises are being pulled forward, which goes on in the next step.
-    pub(crate) fn is_pulling(&self) -> bool {
-        self.reservations.is_pulling()
+    /// Whether promises are to be looked at once more now.
+    pub(crate) fn keeps_promises_on(&self, now_ms: UnixMs) -> bool {
+        self.reservations.is_unfinished(now_ms)
     }
 
     /// The gangs with promises and when each is to start, in the order of promises.

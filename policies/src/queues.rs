@@ -103,6 +103,11 @@ impl Default for QueueTree {
 }
 
 impl QueueTree {
+    /// A number that rises whenever queues change without the hierarchy being built anew.
+    pub(crate) fn edits(&self) -> u64 {
+        self.edits
+    }
+
     /// A tree with the queue `default` alone.
     pub(crate) fn new() -> Self {
         let definitions = Definitions::new();

@@ -12,8 +12,13 @@ impl Engine {
         for queue in self.state.queues.leaving() {
             self.empty_queue(queue);
         }
+        let edits = self.state.queues.edits();
         if self.state.refresh_queues(now_ms) {
             self.forget_queues();
+        }
+        if self.state.queues.edits() != edits {
+            // Limits and quotas bound what promised gangs may hold at their times.
+            self.planner.doubt_promises();
         }
     }
 

@@ -22,6 +22,7 @@
 //! | `future` | the state at later times, in a Txn |
 //! | `lay_out` | where gangs with promises will be |
 //! | `rooms` | how much room there is at later times |
+//! | `startless` | gangs for which no start was found |
 //! | `earliest` | when a gang fits beside other promises |
 //! | `pull` | promises that are pulled forward |
 //! | `beside` | whether a gang may start now |
@@ -37,6 +38,7 @@ mod future;
 mod lay_out;
 mod pull;
 mod rooms;
+mod startless;
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
@@ -57,6 +59,7 @@ use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
 use pull::Round;
 use rooms::Rooms;
+use startless::Startless;
 
 /// A gang that will start at a time.
 #[derive(Debug, Clone)]
@@ -89,6 +92,8 @@ pub(crate) struct Reservations {
     unpromised: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
     /// The gangs that would fit now, but for promises to others.
     behind: BTreeSet<GangId>,
+    /// The gangs that wait for room only and for which no start was found.
+    startless: Startless,
     /// Promises have ended or were pulled forward since these gangs were last tried.
     is_changed: bool,
     /// Room is there earlier than expected.
@@ -132,6 +137,23 @@ impl Reservations {
     fn note(&mut self, news: News) {
         self.room_came |= news == News::Earlier;
         self.is_late |= news == News::Later;
+        // What was promised nobody may be free now beside the promises.
+        self.is_changed |= news == News::OnTime;
+        if news != News::Nothing {
+            self.ask_again();
+        }
+    }
+
+    fn note_room(&mut self) {
+        self.room_came = true;
+        self.ask_again();
+    }
+
+    /// Notes that there may be starts for gangs without one, if the end of any gang is known.
+    fn ask_again(&mut self) {
+        if self.ends.next_ms().is_some() {
+            self.startless.ask_again();
+        }
     }
 
     /// Notes that nodes, or what other schedulers have on them, have changed. Which nodes these are
@@ -166,23 +188,30 @@ impl Reservations {
     /// Takes back what a gang was promised: it asks for something else, or for nothing.
     pub(crate) fn drop_of(&mut self, id: GangId) {
         let before = self.promised.len();
-        self.end_of(id);
-        self.room_came |= self.promised.len() < before;
-    }
-
-    /// Ends a promise that is kept: the gang starts.
-    pub(crate) fn end_of(&mut self, id: GangId) {
-        let before = self.promised.len();
         self.promised.retain(|it| it.start.gang != id);
         if self.promised.len() < before {
             self.is_changed = true;
+            self.room_came = true;
             self.news.insert(id);
+            self.ask_again();
+        }
+    }
+
+    /// Ends a promise that is kept: the gang starts now. If that is earlier than it was promised,
+    /// it ends earlier, too.
+    pub(crate) fn keep(&mut self, id: GangId, now_ms: UnixMs) {
+        let room_came = self.room_came;
+        let is_on_time = self.start_ms(id).is_none_or(|start_ms| start_ms <= now_ms);
+        self.drop_of(id);
+        if is_on_time {
+            self.room_came = room_came;
         }
     }
 
     /// Takes a gang out of the lines of those that wait for promises.
     pub(crate) fn leave_line(&mut self, queue: QueueId, key: &CandidateKey, id: GangId) {
         self.behind.remove(&id);
+        self.startless.forget(id);
         self.tries.take_if(|(gang, _)| *gang == id);
         if let Some(line) = self.unpromised.get_mut(&queue) {
             line.remove(&(key.clone(), id));
@@ -194,13 +223,15 @@ impl Reservations {
 
     /// When something happens by itself; `None`: never.
     pub(crate) fn deadline(&self, now_ms: UnixMs) -> Option<UnixMs> {
-        if self.promised.is_empty() && self.behind.is_empty() && self.unpromised.is_empty() {
+        let nobody_waits = self.promised.is_empty() && self.behind.is_empty();
+        if nobody_waits && self.unpromised.is_empty() && self.startless.is_empty() {
             return None;
         }
         let starts = self.promised.iter().map(|it| it.start.at_ms);
         let overdue = self.ends.next_ms().map(|end_ms| end_ms.saturating_add(1));
         let pull = self.room_came.then_some(self.pull_due_ms);
-        let times = starts.chain(overdue).chain(pull);
+        let ask = self.startless.due_ms();
+        let times = starts.chain(overdue).chain(pull).chain(ask);
         times.filter(|at_ms| *at_ms > now_ms).min()
     }
 
@@ -228,9 +259,11 @@ impl Reservations {
         self.behind.iter().copied()
     }
 
-    /// Whether promises are being pulled forward.
-    pub(crate) fn is_pulling(&self) -> bool {
-        self.round.is_some()
+    /// Whether promises are to be looked at once more now.
+    pub(crate) fn is_unfinished(&self, now_ms: UnixMs) -> bool {
+        let pulls = self.room_came && self.has_promises() && self.pull_due_ms <= now_ms;
+        let asks = self.startless.due_ms();
+        self.round.is_some() || pulls || asks.is_some_and(|due_ms| due_ms <= now_ms)
     }
 
     fn starts(&self) -> Vec<Start> {
@@ -284,7 +317,9 @@ impl Planner {
         let known = &mut self.reservations;
         known.is_late |= known.ends.take_overdue(now_ms);
         let is_late = core::mem::take(&mut known.is_late);
-        known.room_came |= is_doubtful;
+        if is_doubtful {
+            known.note_room();
+        }
         let mut pulls = false;
         if is_late
             || (is_doubtful && !self.are_promises_kept(state, settings, progress, now_ms, work))
@@ -302,6 +337,9 @@ impl Planner {
             }
         }
         self.reservations.is_changed |= is_late || is_doubtful || pulls;
+        for gang in self.reservations.startless.take_due(now_ms) {
+            self.wake(state, settings, progress, gang);
+        }
         let due = self.reservations.promised.iter().map(|it| it.start);
         let due = due.filter(|start| start.at_ms <= now_ms);
         for start in due.collect::<Vec<_>>() {
@@ -352,7 +390,7 @@ impl Planner {
     ) {
         for start in self.reservations.starts() {
             if which(&start) {
-                self.reservations.end_of(start.gang);
+                self.reservations.drop_of(start.gang);
                 self.wake(state, settings, progress, start.gang);
             }
         }
@@ -380,6 +418,13 @@ impl Planner {
         let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
             return Wish::Refused;
         };
+        let mut promised = self.reservations.promised.iter();
+        let own = promised.find(|known| known.start.gang == id);
+        if own.is_some_and(|own| own.start.at_ms <= now_ms && own.made_ms < now_ms) {
+            // The promise could not be kept. One that was made just now would be made again, for
+            // ever, and waits for another time.
+            self.reservations.drop_of(id);
+        }
         // The room of an eviction plan is held already.
         let claims = self.waiting[id].claim.awaited.is_some();
         if settings.reservations == 0 || !for_room || claims {
@@ -393,13 +438,6 @@ impl Planner {
             return Wish::Refused;
         }
         let start = Start::now(state, asker);
-        let mut promised = self.reservations.promised.iter();
-        let own = promised.find(|known| known.start.gang == id);
-        if own.is_some_and(|own| own.start.at_ms <= now_ms && own.made_ms < now_ms) {
-            // The promise could not be kept. One that was made just now would be made again, for
-            // ever, and waits for another time.
-            self.reservations.end_of(id);
-        }
         if self.reservations.start_ms(id).is_some() {
             // Promises are pulled forward together, see [`Self::keep_promises`].
             return Wish::Granted;
@@ -450,6 +488,7 @@ impl Planner {
             Found::At(at_ms, places) => (at_ms, places),
             Found::Never => {
                 self.reservations.tries = None;
+                self.reservations.startless.add(start.gang);
                 return Wish::Refused;
             }
             Found::SliceEnded => {

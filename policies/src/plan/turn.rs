@@ -119,7 +119,7 @@ impl Planner {
         }
         match result {
             Ok(()) => {
-                self.reservations.end_of(id);
+                self.reservations.keep(id, now_ms);
                 self.leave_agenda(state, settings, progress, id);
                 Tried::Placed(txn.commit(state))
             }

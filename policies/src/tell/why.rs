@@ -244,7 +244,11 @@ pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
     let Some((queue, _)) = &waiting.place else {
         return Some(refused.reason);
     };
-    Some(match obstacle_now(scene, (id, *queue), refused)? {
+    let reserved = Some(refused.reason).filter(|reason| *reason == Reason::Reserved);
+    let Some(obstacle) = obstacle_now(scene, (id, *queue), refused) else {
+        return reserved;
+    };
+    Some(match obstacle {
         Obstacle::Bound(excess) => excess.reason(),
         Obstacle::Nodes(by_nodes) => by_nodes.reason,
         Obstacle::TooFewMembers => Reason::WaitingForMembers,

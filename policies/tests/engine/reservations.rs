@@ -338,3 +338,62 @@ fn promised(world: &World) -> Vec<(String, u64)> {
         .map(|(gang, at_ms)| (gang.to_owned(), at_ms))
         .collect()
 }
+
+/// Nothing is known of when the first pod ends; when it has gone, all ends are known.
+#[test]
+fn a_gang_for_which_no_start_was_found_is_asked_again() {
+    let mut world = world(8);
+    world.apply((node("n1", 8), node("n2", 8)));
+    world.apply(pod("endless", 4).on("n1"));
+    world.apply(pod("r", 4).on("n2").runtime(100 * S + AGE));
+    world.apply(gang("g", 2).with(|gang| gang.expected_runtime_ms = Some(10 * S)));
+    world.then(pod("g-0 g-1", 8).of("g"));
+    assert_eq!(world.engine.promised_starts().count(), 0);
+    world.pass(10 * S);
+    world.end("endless");
+    world.settle();
+    let promised: Vec<_> = world.engine.promised_starts().collect();
+    assert_eq!(promised, [("default/g", world.now_ms + 90 * S)]);
+}
+
+/// It ends when it was expected to, so no promise changes.
+#[test]
+fn what_waits_behind_a_promise_is_tried_when_a_gang_ends_on_time() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), node("n2", 8)));
+    world.apply(pod("r", 4).on("n1").runtime(900 * S + AGE));
+    world.apply(pod("s", 4).on("n1").runtime(50 * S + AGE));
+    world.apply(pod("t", 4).on("n2").runtime(300 * S + AGE));
+    world.apply(pod("a-head", 8).runtime(10 * S));
+    world.then(pod("b", 4));
+    assert_eq!(world.reason("pod/b"), Some(Reason::Reserved));
+    world.pass(50 * S);
+    world.end("s");
+    world.settle();
+    assert_eq!(world.places("a-head b"), "- n1");
+}
+
+#[test]
+fn a_gang_behind_a_promise_that_says_a_shorter_runtime_starts() {
+    let mut world = world(1);
+    let group = |ms| gang("z", 1).with(|gang| gang.expected_runtime_ms = Some(ms));
+    world.apply((node("n1", 8), pod("r", 4).on("n1").runtime(100 * S + AGE)));
+    world.apply(pod("a-head", 8).runtime(10 * S));
+    world.then((group(200 * S), pod("z-0", 4).of("z")));
+    assert_eq!(world.reason("z"), Some(Reason::Reserved));
+    world.then(group(50 * S).generation(2));
+    assert_eq!(world.places("z-0"), "n1");
+}
+
+#[test]
+fn a_promise_ends_when_a_lowered_limit_keeps_it_from_being_kept() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), queue("q").limit(8), queue("p")));
+    world.apply(pod("r", 8).on("n1").runtime(100 * S + AGE).queue("p"));
+    world.then(pod("a-head", 8).runtime(1_000 * S).queue("q"));
+    assert_eq!(world.engine.promised_starts().count(), 1);
+    world.then(queue("q").limit(4).with(|queue| queue.generation = 2));
+    assert_eq!(world.engine.promised_starts().count(), 0);
+    world.then(queue("q").limit(8).with(|queue| queue.generation = 3));
+    assert_eq!(world.engine.promised_starts().count(), 1);
+}

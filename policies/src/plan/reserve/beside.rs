@@ -41,7 +41,7 @@ impl Planner {
         work: &mut u64,
     ) -> Result<(), GangId> {
         let mut others = self.reservations.others(asker.gang);
-        let Some(first) = others.first().map(|first| first.gang) else {
+        let Some(first) = others.first().copied() else {
             return Ok(());
         };
         let place = self.waiting[asker.gang].place.as_ref();
@@ -49,6 +49,8 @@ impl Planner {
             self.reservations.doubt();
             return Ok(());
         }
+        let placed = txn.placed_since(begin).iter();
+        let nodes: Vec<NodeId> = placed.map(|(_, node)| *node).collect();
         if self.fits_beside(state, asker, txn, begin, &others, work) {
             return Ok(());
         }
@@ -71,7 +73,9 @@ impl Planner {
                 && self.place_where_promised(state, asker, txn, work)
                 && self.fits_beside(state, asker, txn, begin, &others, work));
         if !may_start {
-            return Err(first);
+            let own = Start::now(state, asker);
+            let delayed = self.delayed_on(&nodes, &own, &others);
+            return Err(delayed.unwrap_or(first).gang);
         }
         self.promise_anew(state, settings, progress, |it| after.contains(&it.gang));
         Ok(())
@@ -163,6 +167,16 @@ impl Planner {
             let mut places = known.into_iter().flat_map(|it| &it.places);
             places.all(|(_, node)| !nodes.contains(node))
         })
+    }
+
+    /// The first promised gang that a gang would delay on these nodes, or else by a bound.
+    fn delayed_on(&self, nodes: &[NodeId], own: &Start, others: &[Start]) -> Option<Start> {
+        let meets = others.iter().filter(|other| other.at_ms < own.end_ms());
+        let mut meets: Vec<Start> = meets.copied().collect();
+        meets.sort_by_key(|other| other.at_ms);
+        let mut here = meets.iter();
+        let here = here.find(|other| !self.is_apart(nodes.iter().copied(), own, &[**other]));
+        here.or(meets.first()).copied()
     }
 
     /// How much of what is free now on each node reservations will need before a gang ends.

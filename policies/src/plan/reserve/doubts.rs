@@ -49,7 +49,9 @@ impl Reservations {
         let changed = state.changes.since(self.seen.cursor);
         let changed: Option<BTreeSet<NodeId>> = changed.map(Iterator::collect);
         self.seen.news = changed.as_ref().is_none_or(|changed| !changed.is_empty());
-        self.room_came |= core::mem::take(&mut self.may_have_room) && self.seen.news;
+        if core::mem::take(&mut self.may_have_room) && self.seen.news {
+            self.note_room();
+        }
         let Some(changed) = changed.filter(|_| !is_doubtful) else {
             return true;
         };

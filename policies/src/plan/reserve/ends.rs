@@ -59,8 +59,12 @@ pub(crate) struct EndedRun {
 /// News of the room of a gang that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Nothing that was not expected.
-    AsExpected,
+    /// Nothing has changed.
+    Nothing,
+    /// The gang has begun to run.
+    Begun,
+    /// Room is there when it was expected.
+    OnTime,
     /// Room is there, or will be, earlier than expected.
     Earlier,
     /// Room will be there later than expected.
@@ -84,8 +88,9 @@ impl Ends {
                 let expectation = state.expectation(id);
                 let run = Run::new(began_ms, (said_ms, expectation), places, now_ms);
                 self.note(id, run);
+                return News::Begun;
             }
-            return News::AsExpected;
+            return News::Nothing;
         };
         if places == 0 {
             return self.forget(id, now_ms);
@@ -105,14 +110,14 @@ impl Ends {
         }
         match places < run.places {
             true => News::Earlier,
-            false => News::AsExpected,
+            false => News::Nothing,
         }
     }
 
     /// Takes in that no member of a gang has a place any more.
     pub(crate) fn forget(&mut self, id: GangId, now_ms: UnixMs) -> News {
         let Some(run) = self.runs[id].take() else {
-            return News::AsExpected;
+            return News::Nothing;
         };
         let Some(end_ms) = run.end_ms else {
             return News::Earlier;
@@ -120,7 +125,7 @@ impl Ends {
         self.by_time.remove(&(end_ms, id));
         match end_ms > now_ms {
             true => News::Earlier,
-            false => News::AsExpected,
+            false => News::OnTime,
         }
     }
 
