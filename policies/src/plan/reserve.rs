@@ -13,8 +13,9 @@
 //! ```
 //!
 //! A promise is kept and only pulled forward, in the order of promises (conservative backfilling;
-//! with one reservation: EASY; Mu'alem and Feitelson, TPDS 2001). After a change of the order, an
-//! overrun or a loss all promises are made anew. A reservation evicts no pod.
+//! with one reservation: EASY; Mu'alem and Feitelson, TPDS 2001). After an overrun or a
+//! loss all promises are made anew, after a change of the order those of later gangs. A reservation
+//! evicts no pod.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -243,7 +244,7 @@ impl Reservations {
             .map(|it| it.start.at_ms)
     }
 
-    /// Whether a gang was promised a start.
+    /// Whether any gang is promised a start.
     pub(crate) fn has_promises(&self) -> bool {
         !self.promised.is_empty()
     }

@@ -100,7 +100,7 @@ impl Teller {
         }
         let mut verdict = verdict.into_owned();
         let start = date_and_time(promised_ms);
-        verdict.message = format!("{}; its start is promised by {start}", verdict.message);
+        verdict.message = format!("{}; it is promised to start by {start}", verdict.message);
         Some(Cow::Owned(verdict))
     }
 

@@ -302,7 +302,7 @@ fn pods_without_a_podgroup_say_when_they_will_start() {
     world.later(3_000);
     let (reason, message) = world.condition("a");
     assert_eq!(reason, "Unschedulable");
-    let start = "; its start is promised by 2027-01-15T08:01:50Z";
+    let start = "; it is promised to start by 2027-01-15T08:01:50Z";
     assert!(message.starts_with("DoesNotFit: "), "{message}");
     assert!(message.ends_with(start), "{message}");
     let events = world.told_of("Pod a: DoesNotFit: ");

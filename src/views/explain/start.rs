@@ -71,11 +71,13 @@ impl From<ExpectedEnd> for EndView {
 pub(super) fn lines(view: &StartView) -> Vec<String> {
     let Some(at) = &view.at else {
         return vec![match view.endless.as_slice() {
-            [] => "Nobody can say: no end of a gang that runs makes room for it.".to_owned(),
+            [] => "Nobody can say: it fits at none of the times at which gangs that run are \
+                   expected to end, as far as these were tried."
+                .to_owned(),
             [first, ..] => {
                 let who = match view.endless_count {
                     1 => format!("{first} runs"),
-                    count => format!("{count} gangs run, such as {first}"),
+                    count => format!("{count} gangs run, such as {first},"),
                 };
                 format!("Nobody can say: how long {who} is not known (`expectedRuntime` says it).")
             }
@@ -83,8 +85,7 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
     };
     let mut lines = vec![match view.promised {
         true => format!(
-            "By {at}: that is promised, and only gangs that go before it in the order start where \
-             they delay it."
+            "By {at}: that is promised. Only gangs that go before it in the order may delay it."
         ),
         false => format!("By {at}, but that is a guess: gangs may still go before it."),
     }];
