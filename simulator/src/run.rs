@@ -48,7 +48,7 @@ pub const START_MS: UnixMs = 1_800_000_000_000;
 /// How long there are faults, from the beginning.
 const FAULTS_MS: u64 = 30_000;
 /// A world that is not at rest after so many steps never will be.
-const STEPS_MAX: u32 = 10_000;
+const STEPS_MAX: u32 = 40_000;
 /// After the last fault everything must be at rest within this time.
 const REST_MS: u64 = 120_000;
 /// A world is at rest if nothing has happened for so long: longer than the lease is valid, and
