@@ -110,6 +110,14 @@ fn check_engine(case: &Path, engine: &mut Engine) {
     check(&case.join("output.json"), &json);
 }
 
+/// Compares with the files of a case what an engine with these settings explains at rest.
+fn check_settled(case: &str, settings: Settings) {
+    let case = data().join(case);
+    let mut world = world_of(&case, settings);
+    world.settle();
+    check_engine(&case, &mut world.engine);
+}
+
 #[test]
 fn a_binding_that_the_api_server_refuses_is_explained() {
     let case = data().join("BindingFailed");
@@ -122,30 +130,21 @@ fn a_binding_that_the_api_server_refuses_is_explained() {
 
 #[test]
 fn a_gang_that_waits_for_its_turn_is_explained() {
-    let case = data().join("WaitingForTurn");
     let settings = Settings {
         queueing: Queueing::Strict,
         ..Settings::default()
     };
-    let mut world = world_of(&case, settings);
-    world.settle();
-    check_engine(&case, &mut world.engine);
+    check_settled("WaitingForTurn", settings);
 }
 
 #[test]
 fn a_gang_that_may_not_take_room_yet_is_explained() {
-    let case = data().join("PreemptionDelay");
-    let mut world = world_of(&case, Settings::default());
-    world.settle();
-    check_engine(&case, &mut world.engine);
+    check_settled("PreemptionDelay", Settings::default());
 }
 
 #[test]
 fn a_gang_for_which_pods_leave_is_explained() {
-    let case = data().join("WaitingForEviction");
-    let mut world = world_of(&case, Settings::default());
-    world.settle();
-    check_engine(&case, &mut world.engine);
+    check_settled("WaitingForEviction", Settings::default());
 }
 
 #[test]

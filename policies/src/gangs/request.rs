@@ -19,8 +19,6 @@ pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
     let gang = &state.gangs[id];
     let mut hasher = rustc_hash::FxHasher::default();
     (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
-    // A gang that ends earlier may start beside promises.
-    gang.spec.expected_runtime_ms.hash(&mut hasher);
     (&gang.spec.topology, &gang.spec.required_label).hash(&mut hasher);
     gang.spec.minimum.hash(&mut hasher);
     lacks_by_group(state, id).hash(&mut hasher);

@@ -103,7 +103,7 @@ pub(crate) struct Reservations {
     pull_due_ms: UnixMs,
     /// Promises are being pulled forward.
     round: Option<Round>,
-    /// What was tried, in earlier slices, for the gang that is to have a reservation.
+    /// The times that were tried in earlier slices for the gang that is to have a reservation.
     tries: Option<(GangId, Tries)>,
     /// Nodes, or what other schedulers have on them, have changed since promises were looked at.
     may_have_room: bool,
@@ -188,25 +188,24 @@ impl Reservations {
 
     /// Takes back what a gang was promised: it asks for something else, or for nothing.
     pub(crate) fn drop_of(&mut self, id: GangId) {
-        let before = self.promised.len();
-        self.promised.retain(|it| it.start.gang != id);
-        if self.promised.len() < before {
-            self.is_changed = true;
-            self.room_came = true;
-            self.news.insert(id);
-            self.ask_again();
-        }
+        self.room_came |= self.end_of(id).is_some();
     }
 
     /// Ends a promise that is kept: the gang starts now. If that is earlier than it was promised,
     /// it ends earlier, too.
     pub(crate) fn keep(&mut self, id: GangId, now_ms: UnixMs) {
-        let room_came = self.room_came;
-        let is_on_time = self.start_ms(id).is_none_or(|start_ms| start_ms <= now_ms);
-        self.drop_of(id);
-        if is_on_time {
-            self.room_came = room_came;
-        }
+        let start_ms = self.end_of(id);
+        self.room_came |= start_ms.is_some_and(|start_ms| start_ms > now_ms);
+    }
+
+    /// Ends the promise to a gang. Returns the start that it was promised.
+    fn end_of(&mut self, id: GangId) -> Option<UnixMs> {
+        let place = self.promised.iter().position(|it| it.start.gang == id)?;
+        let ended = self.promised.remove(place);
+        self.is_changed = true;
+        self.news.insert(id);
+        self.ask_again();
+        Some(ended.start.at_ms)
     }
 
     /// Takes a gang out of the lines of those that wait for promises.

@@ -531,6 +531,22 @@ fn a_beneficiary_that_asks_for_less_or_for_another_queue_is_planned_anew() {
     assert_eq!(nominated(&world, "p-0"), None);
 }
 
+/// How long it runs has no part in what it asks for.
+#[test]
+fn a_beneficiary_that_says_another_runtime_keeps_its_plan() {
+    let mut world = two_for_one_gang();
+    assert_eq!(nominated(&world, "p-0").as_deref(), Some("n1"));
+    let group = gang("p", 2).queue("a").generation(2);
+    world.then(group.with(|gang| gang.expected_runtime_ms = Some(60_000)));
+    assert_eq!(nominated(&world, "p-0").as_deref(), Some("n1"));
+    assert_eq!(world.reason("p"), Some(Reason::WaitingForEviction));
+    world.run(10_000);
+    assert_eq!(world.evictions, 2);
+    world.delete("x y");
+    world.settle();
+    assert_eq!(world.nodes_of("p-0 p-1"), ["n1", "n2"]);
+}
+
 #[test]
 fn a_member_that_is_planned_anew_for_its_node_is_nominated_again() {
     let mut world = two_for_one_gang();

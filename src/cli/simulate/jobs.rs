@@ -262,6 +262,7 @@ mod tests {
             assert!(node_scale(text).is_err(), "{text}");
         }
     }
+
     #[test]
     fn reservations_have_the_range_of_the_configuration() {
         for (text, number) in [("0", 0), ("8", 8), ("100000", 100_000)] {

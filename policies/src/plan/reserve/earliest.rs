@@ -35,7 +35,7 @@ pub(super) enum Found {
     SliceEnded,
 }
 
-/// What is asked for a gang that would start so, if it could.
+/// A question: the earliest start of a gang.
 pub(super) struct Asked<'a> {
     pub(super) start: &'a Start,
     /// Only earlier times are of use.

@@ -33,7 +33,7 @@ const ALONE_WORK: u64 = 100 * SLICE_WORK;
 #[derive(Debug)]
 pub(super) struct Round {
     left: VecDeque<GangId>,
-    /// What was tried for the first of them.
+    /// The times that were tried for the first gang of `left`.
     tries: Tries,
     /// How much work was done in this round.
     work: u64,
