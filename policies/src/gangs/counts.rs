@@ -131,3 +131,19 @@ pub(crate) fn by_leaf(
     }
     sums
 }
+
+/// When the last member that the minimum needs got its place; a member that does not say it has
+/// just got it.
+pub(crate) fn began_ms(
+    state: &ClusterState,
+    id: GangId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> UnixMs {
+    let members = state.gangs[id].members.iter().map(|pod| &state.pods[*pod]);
+    let placed = members.filter(|pod| pod.stage.node().is_some());
+    let mut times: Vec<UnixMs> = placed.map(|pod| pod.bound_ms(now_ms)).collect();
+    times.sort_unstable();
+    let last = (counts.expected as usize).clamp(1, times.len().max(1)) - 1;
+    times.get(last).copied().unwrap_or(now_ms)
+}

@@ -17,7 +17,7 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     let lowest = members().map(|pod| pod.priority).min().unwrap_or(0);
     // A gang ends with the last of its members, which end by their `activeDeadlineSeconds`.
     let latest = || {
-        let runtimes = members().map(|pod| pod.own.as_ref()?.hints.expected_runtime_ms);
+        let runtimes = members().map(|pod| runtime_of(state, pod.own.as_ref()?));
         let runtimes = runtimes.reduce(|one, other| Some(one?.max(other?)));
         runtimes.flatten()
     };
@@ -79,21 +79,27 @@ fn spec_of_pods(state: &ClusterState, gang: &Gang, oldest: Option<&Own>, lowest:
     // bound: the PodGroup named it.
     let bound = bound_queue(state, gang).filter(|_| gang.lacks_object());
     let queue = bound.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
-    let job = own.owner.as_ref().and_then(|it| state.jobs.get(&it.uid));
-    let deadline_ms = job.and_then(|job| job.active_deadline_ms);
     let mut spec = GangSpec {
         queue: state.submitted.name(queue),
         minimum,
         priority: lowest,
         preemptible: own.hints.preemptible.unwrap_or(true),
         placement: own.hints.placement,
-        expected_runtime_ms: smaller(own.hints.expected_runtime_ms, deadline_ms),
+        expected_runtime_ms: runtime_of(state, own),
         preemption_delay_ms: own.hints.preemption_delay_ms,
         ..GangSpec::default()
     };
     spec.topology.required = own.hints.topology_required.clone();
     spec.topology.preferred = own.hints.topology_preferred.clone();
     spec
+}
+
+/// How long a pod runs as it says, or until its Job is ended: a deadline of a Job counts from its
+/// first pod, of which a gang knows no more than when it was bound.
+fn runtime_of(state: &ClusterState, own: &Own) -> Option<u64> {
+    let job = own.job().and_then(|job| state.jobs.get(&job));
+    let deadline_ms = job.and_then(|job| job.active_deadline_ms);
+    smaller(own.hints.expected_runtime_ms, deadline_ms)
 }
 
 /// The runtime that is expected of a gang that is ended at a deadline.

@@ -16,7 +16,7 @@ use crate::ids::GangId;
 use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
-use crate::state::pod::Pod;
+use crate::state::pod::{Pod, Stage};
 use crate::status::QueueStatus;
 use crate::topology::Unlabelled;
 use alloc::boxed::Box;
@@ -264,6 +264,13 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     let members = gang.members.iter().map(|id| &state.pods[*id]);
     let mut members: Vec<&Pod> = members.collect();
     members.sort_by_key(|pod| &pod.name);
+    if let Some(group) = &gang.object
+        && !members.is_empty()
+        && members.iter().all(|pod| pod.stage != Stage::Waiting)
+    {
+        // The first unreadable field of a PodGroup is why its members wait, if any do.
+        notes.extend(keys_in_words("PodGroup", &group.name, &group.problems));
+    }
     let mut known: Vec<&Problem> = Vec::new();
     for pod in members {
         let own = || pod.own.iter();

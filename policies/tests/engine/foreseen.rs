@@ -1,7 +1,7 @@
 //! Promised starts as users see them, and runtimes that are learned from earlier runs.
 
 use crate::needed::with_port;
-use gpu_batch_policies::facts::RuntimeSource;
+use gpu_batch_policies::facts::{Problem, RuntimeSource};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::Forecast;
 use gpu_batch_policies::settings::Settings;
@@ -244,4 +244,42 @@ fn failed_and_evicted_runs_teach_nothing() {
     world.pass(60 * S);
     world.settle();
     assert_eq!(world.queue("q").runtimes, None);
+}
+
+/// Surplus that joined later runs until the gang ends, and the gang ends once.
+#[test]
+fn a_gang_with_surplus_is_told_with_one_end() {
+    let mut world = world(1);
+    let elastic = gang("g", 1).with(|gang| gang.expected_runtime_ms = Some(100 * S + AGE));
+    world.apply((node("n1", 2), elastic, pod("g-0", 1).of("g").on("n1")));
+    world.later(20 * S);
+    world.then(pod("g-1", 1).of("g"));
+    assert_eq!(world.places("g-1"), "n1");
+    world.then(pod("a", 2).runtime(10 * S));
+    let explanation = world.explain("pod/a");
+    let ends = explanation.expected_start.map(|start| start.ends[0].at_ms);
+    let [occupant] = explanation.shortages[0].occupants.as_slice() else {
+        panic!("{:?}", explanation.shortages);
+    };
+    assert_eq!(occupant.ends_ms, ends);
+    assert_eq!(ends, Some(world.now_ms + 80 * S));
+}
+
+/// Nobody waits for the field, so nothing but a note would tell that it is not read.
+#[test]
+fn an_unreadable_runtime_of_a_gang_that_runs_is_noted() {
+    let unreadable = gang("g", 1).with(|gang| {
+        gang.problems = vec![Problem {
+            field: "spec.expectedRuntime".into(),
+            message: "is wrong".into(),
+        }];
+    });
+    let mut world = World::of((node("n1", 2), gang("g", 1)));
+    world.apply(pod("g-0", 1).of("g").on("n1"));
+    world.then(unreadable);
+    let noted = ["PodGroup g: spec.expectedRuntime: is wrong"];
+    assert_eq!(world.explain("g").notes, noted);
+    world.then(pod("g-1", 1).of("g"));
+    assert!(world.explain("g").notes.is_empty(), "it is why g-1 waits");
+    assert!(world.message("g").contains("spec.expectedRuntime"));
 }

@@ -271,7 +271,9 @@ fn a_gang_is_expected_to_run_no_longer_than_its_deadline() {
     let members = pods_of(&deadline).on("n1").runtime(600_000);
     let group = gang("g", 2).with(|gang| gang.expected_runtime_ms = Some(600_000));
     let of_group = pod("m0 m1", 1).of("g").on("n1").runtime(80_000);
+    let both = pods_of(&deadline).of("g").on("n1");
     for mut world in [
+        World::of((node("n1", 2), group.clone(), deadline.clone(), both)),
         World::of((node("n1", 2), deadline, members)),
         World::of((node("n1", 2), group, of_group)),
     ] {

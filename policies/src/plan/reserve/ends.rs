@@ -11,7 +11,7 @@
 //! runs changes nothing for it.
 
 use crate::facts::{RuntimeSource, UnixMs};
-use crate::gangs::counts::Counts;
+use crate::gangs::counts::{Counts, began_ms};
 use crate::ids::{ById, GangId, Id};
 use crate::state::ClusterState;
 use crate::state::runtimes::Expectation;
@@ -210,15 +210,4 @@ impl Run {
             self.overruns = self.overruns.saturating_add(1);
         }
     }
-}
-
-/// When the last member that the minimum needs got its place; a member that does not say it has
-/// just got it.
-fn began_ms(state: &ClusterState, id: GangId, counts: &Counts, now_ms: UnixMs) -> UnixMs {
-    let members = state.gangs[id].members.iter().map(|pod| &state.pods[*pod]);
-    let placed = members.filter(|pod| pod.stage.node().is_some());
-    let mut times: Vec<UnixMs> = placed.map(|pod| pod.bound_ms(now_ms)).collect();
-    times.sort_unstable();
-    let last = (counts.expected as usize).clamp(1, times.len().max(1)) - 1;
-    times.get(last).copied().unwrap_or(now_ms)
 }

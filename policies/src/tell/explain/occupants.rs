@@ -3,10 +3,10 @@
 
 use super::{KeptRoom, Occupant};
 use crate::facts::{Amount, UnixMs};
+use crate::gangs::counts::{began_ms, count};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
-use crate::state::gang::Gang;
 use crate::state::holds::Holder;
 use crate::tell::words::amount_in_words;
 use alloc::{
@@ -55,7 +55,7 @@ pub(crate) fn occupancies(
                 amount: 0,
                 on: BTreeSet::new(),
                 pods: Vec::new(),
-                ends_ms: gang.and_then(|gang| ends_ms(state, &state.gangs[gang], now_ms)),
+                ends_ms: gang.and_then(|gang| ends_ms(state, gang, now_ms)),
             });
             known.amount = known.amount.saturating_add(amount);
             known.on.insert(*node);
@@ -165,9 +165,9 @@ impl Occupancy {
 }
 
 /// When a gang ends, if its runtime was given and has not passed.
-fn ends_ms(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<UnixMs> {
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let bound_ms = members.filter_map(|pod| pod.own.as_ref()?.bound_ms).max()?;
-    let ends_ms = bound_ms.saturating_add(gang.spec.expected_runtime_ms?);
+fn ends_ms(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Option<UnixMs> {
+    let runtime_ms = state.gangs[id].spec.expected_runtime_ms?;
+    let counts = count(state, id, now_ms);
+    let ends_ms = began_ms(state, id, &counts, now_ms).saturating_add(runtime_ms);
     Some(ends_ms).filter(|ends_ms| *ends_ms > now_ms)
 }
