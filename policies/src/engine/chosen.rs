@@ -129,7 +129,7 @@ impl Chosen<'_> {
             }
         }
         let mut purposes: BTreeMap<_, String> = BTreeMap::new();
-        let mut evictions: Vec<(bool, Eviction)> = Vec::new();
+        let mut evictions: Vec<(bool, Eviction)> = Vec::with_capacity(self.plan.evict.len());
         for id in &self.plan.evict {
             let pod = &state.pods[*id];
             let cause = self.cause(state, *id);

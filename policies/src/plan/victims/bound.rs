@@ -7,12 +7,13 @@ use super::choose::{AllCosts, Changed, Chosen};
 use super::cost::Cost;
 use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::{Unit, cost_of};
-use crate::ids::{ClassId, Id, NodeId};
+use crate::ids::{ById, ClassId, Id, NodeId};
 use crate::place::{Request, Scope, widest_scope};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use smallvec::SmallVec;
 
 /// How much work it is to find the costs of one node without units, in units of about ten
 /// nanoseconds.
@@ -36,7 +37,7 @@ pub(super) type AllDecided = BTreeMap<usize, Decided>;
 pub(super) struct AreaRoom {
     pub(super) nodes: Vec<NodeRoom>,
     /// On which of these nodes each unit stands.
-    pub(super) stands_on: BTreeMap<usize, Vec<usize>>,
+    pub(super) stands_on: BTreeMap<usize, SmallVec<[usize; 2]>>,
     /// What room costs while nothing is decided; `None`: nothing was bounded yet.
     costs: Option<AllCosts>,
 }
@@ -145,13 +146,13 @@ fn need(
     state.refresh(class);
     let requests = state.classes[class].requests.clone();
     let asked = requests.iter().map(|(_, amount)| *amount).collect();
-    let mut on_node: BTreeMap<NodeId, Vec<(usize, Amounts)>> = BTreeMap::new();
+    let mut on_node: ById<NodeId, Vec<(usize, Amounts)>> = ById::default();
     for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.goes) {
         for (node, frees) in &unit.frees {
             let resources = requests.iter();
             let frees: Amounts = resources.map(|(id, _)| amount_of(frees, *id)).collect();
             if frees.iter().any(|amount| *amount > 0) {
-                on_node.entry(*node).or_default().push((index, frees));
+                on_node[*node].push((index, frees));
             }
         }
     }
@@ -167,7 +168,7 @@ fn need(
         let free = resources.map(|(id, _)| state.nodes[node].free(*id));
         let room = NodeRoom {
             free: free.collect(),
-            units: on_node.remove(&node).unwrap_or_default(),
+            units: core::mem::take(&mut on_node[node]),
         };
         let area = areas.entry(area).or_insert_with(|| AreaRoom {
             nodes: Vec::new(),
@@ -256,7 +257,7 @@ impl AreaRoom {
         let node = &self.nodes[node];
         *work += NODE_WORK + ITEM_WORK * node.units.len() as u64;
         let mut free = node.free.clone();
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(node.units.len());
         for (unit, frees) in &node.units {
             match of_unit(*unit) {
                 Err(Decided::Stays) => {}

@@ -19,7 +19,7 @@ const LAST: usize = 4;
 ///
 /// Of sets with equally many broken gangs, a set with more gangs of a high priority has the larger
 /// list of priorities, sorted from the highest down.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Cost(SmallVec<[u64; 8]>);
 
 /// What evicting some pods loses.
@@ -29,6 +29,13 @@ pub(super) struct Loss {
     pub(super) cpu_seconds: u64,
     pub(super) pods: u64,
     pub(super) run_seconds: u64,
+}
+
+impl Clone for Cost {
+    /// Copies the sums as a slice, because their own `clone` goes element by element.
+    fn clone(&self) -> Self {
+        Self(SmallVec::from_slice(&self.0))
+    }
 }
 
 impl Cost {

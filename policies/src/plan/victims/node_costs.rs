@@ -78,7 +78,7 @@ impl NodeCosts {
             units: SmallVec::new(),
         };
         if costs.is_exact {
-            way.each(&groups, free.clone(), zero.clone(), &mut costs);
+            way.each(&groups, free, zero, &mut costs);
         } else {
             way.in_order(items, free.clone(), zero.clone(), &mut costs);
         }
@@ -128,20 +128,24 @@ impl Way<'_> {
         fits.min().unwrap_or(self.pods_max).min(self.pods_max)
     }
 
-    /// Looks at every way: of each group, so many of its cheapest items.
-    fn each(&mut self, groups: &[Alike<'_>], free: Amounts, cost: Cost, costs: &mut NodeCosts) {
+    /// Looks at every way: of each group, so many of its cheapest items. Once there is room for all
+    /// pods, more items of the group only add to the cost.
+    fn each(&mut self, groups: &[Alike<'_>], free: &Amounts, cost: &Cost, costs: &mut NodeCosts) {
         let Some((group, rest)) = groups.split_first() else {
-            costs.note(self.fits(&free), &cost, &self.units);
+            costs.note(self.fits(free), cost, &self.units);
             return;
         };
-        let (mut free, mut cost) = (free, cost);
-        self.each(rest, free.clone(), cost.clone(), costs);
+        self.each(rest, free, cost, costs);
         let taken = self.units.len();
+        let (mut free, mut cost) = (free.clone(), cost.clone());
         for item in &group.items {
+            if self.fits(&free) >= self.pods_max {
+                break;
+            }
             add(&mut free, group.frees);
             cost.add(&item.cost);
             self.units.push(item.unit);
-            self.each(rest, free.clone(), cost.clone(), costs);
+            self.each(rest, &free, &cost, costs);
         }
         self.units.truncate(taken);
     }

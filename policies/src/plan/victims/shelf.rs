@@ -214,7 +214,7 @@ impl Shelf {
         let mut may_leave = |unit: &Unit| judge(unit, unit.can).leave(Action::Reclaim(kind));
         let is_there = |unit: &Unit| stands(what_if.state, unit);
         let all = &self.units.all;
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(on_node.units.len());
         for index in &on_node.units {
             let unit = &all[*index];
             // A core leaves with what is left of its surplus. What of that may not leave alone is

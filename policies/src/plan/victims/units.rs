@@ -248,12 +248,10 @@ impl Units {
         if !self.all.is_empty() {
             return 0;
         }
-        self.gangs.sort_unstable_by(|one, other| {
-            let name = |gang: &EvictableGang| {
-                let id = gang.minimum().gang;
-                (&state.gangs[id].name, id)
-            };
-            name(one).cmp(&name(other))
+        // With cached keys, comparing looks at names alone, and not at gangs all over the memory.
+        self.gangs.sort_by_cached_key(|gang| {
+            let id = gang.minimum().gang;
+            (&*state.gangs[id].name, id)
         });
         let priorities = self.gangs.iter();
         self.priorities = priorities
@@ -399,17 +397,17 @@ fn evictable_gang(
         be_moved: !claimant.is_surplus && from.move_ms <= now_ms,
         be_moved_for_more: false,
     };
-    let movable = !claimant.is_surplus && come_back(state, &minimum.core);
+    let is_ahead = |at_ms: UnixMs| at_ms > now_ms && at_ms < NEVER_MS;
+    // Pods of a gang that may be moved already are not looked at: there can be very many.
+    let waits_to_move =
+        is_ahead(from.move_ms) && !claimant.is_surplus && come_back(state, &minimum.core);
     let times_ms = [
-        (lower, from.preempt_ms),
-        (reclaimable, from.reclaim_ms),
-        (movable, from.move_ms),
+        (lower && is_ahead(from.preempt_ms), from.preempt_ms),
+        (reclaimable && is_ahead(from.reclaim_ms), from.reclaim_ms),
+        (waits_to_move, from.move_ms),
     ];
-    let next_ms = times_ms
-        .into_iter()
-        .filter_map(|(counts, at_ms)| (counts && at_ms > now_ms).then_some(at_ms))
-        .filter(|at_ms| *at_ms < NEVER_MS)
-        .min();
+    let ahead = times_ms.into_iter().filter(|(counts, _)| *counts);
+    let next_ms = ahead.map(|(_, at_ms)| at_ms).min();
     let evictable = EvictableGang {
         holding,
         may,
@@ -436,9 +434,11 @@ fn unit(
     priorities: usize,
     now_ms: UnixMs,
 ) -> Unit {
-    let (mut holds, mut frees) = (Demand::new(), Vec::new());
+    // Most units are one pod on one node, and there can be thousands of units: a vector that grows
+    // by itself would begin with room for four nodes.
+    let (mut holds, mut frees) = (Demand::new(), Vec::with_capacity(1));
     let mut loss = Loss::default();
-    let mut placed = Vec::new();
+    let mut placed = Vec::with_capacity(pods.len());
     for id in pods {
         let pod = &state.pods[*id];
         let class = &state.classes[pod.class];
