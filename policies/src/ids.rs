@@ -2,7 +2,7 @@
 //!
 //! Numbers are given in the order of arrival, so they decide nothing: among equals the first is the
 //! first by name, and nodes and domains come in the order of [`crate::topology::NodeOrder`] or of
-//! their paths. Equal states give equal decisions and equal words, whatever came before, which
+//! their paths. Equal states, promises and pauses give equal decisions and equal words, which
 //! `policies/tests/engine/histories.rs` checks.
 
 use alloc::{boxed::Box, vec::Vec};

@@ -21,8 +21,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pods::selects;
-
 pub use exchange::{
     Answer, Change, Conflict, Expected, Name, PodStatus, Request, Sort, Status, Stored, Version,
 };

@@ -6,7 +6,9 @@ use gpu_batch_policies::command::{Action, Bind, Command, StatusPatch};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{
+    DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, Uid, UnixMs,
+};
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,6 +112,7 @@ struct World {
     after_eviction: Evicted,
     pods: BTreeMap<Uid, PodFacts>,
     queues: BTreeMap<Box<str>, QueueFacts>,
+    budgets: Vec<DisruptionBudgetFacts>,
     /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
     /// The evictions of all cycles, in their order.
@@ -171,7 +174,12 @@ impl World {
             Object::Queue(queue) => Some((queue.name.clone(), queue.clone())),
             _ => None,
         });
+        let budgets = objects.iter().filter_map(|object| match object {
+            Object::DisruptionBudget(budget) => Some(budget.clone()),
+            _ => None,
+        });
         Self {
+            budgets: budgets.collect(),
             engine: Engine::new(settings),
             now_ms: options.now_ms,
             after_eviction: options.evicted,
@@ -208,6 +216,7 @@ impl World {
             Action::Bind(bind) => self.bind(bind),
             Action::Evict(evict) => {
                 self.evicted.insert(evict.pod.uid);
+                self.use_up_budgets(evict.pod.uid, events);
                 if let Some(pod) = self.pods.get_mut(&evict.pod.uid) {
                     // In the next cycle it is gone.
                     let gone_ms = self.now_ms.saturating_add(CYCLE_MS);
@@ -226,6 +235,19 @@ impl World {
             }
         }
         events.push(Event::Outcome(command.id, Outcome::Done));
+    }
+
+    /// Takes one eviction off the disruption budgets of a pod, as the API server does. No controller
+    /// gives it back: what `plan` does not know is whether the pod that comes back is healthy.
+    fn use_up_budgets(&mut self, pod: Uid, events: &mut Vec<Event>) {
+        let running = |pod: &&PodFacts| pod.phase == PodPhase::Running && pod.deletion_ms.is_none();
+        let Some(pod) = self.pods.get(&pod).filter(running) else {
+            return;
+        };
+        for budget in self.budgets.iter_mut().filter(|budget| budget.selects(pod)) {
+            budget.allowed = budget.allowed.saturating_sub(1);
+            events.push(Object::DisruptionBudget(budget.clone()).into());
+        }
     }
 
     fn bind(&mut self, bind: Bind) {

@@ -1,6 +1,6 @@
 //! What a PodDisruptionBudget says.
 
-use super::{LabelSelector, Problem, Uid};
+use super::{LabelSelector, PodFacts, Problem, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 /// A PodDisruptionBudget of `policy/v1` as it was last seen: how many running pods may be evicted.
@@ -27,4 +27,14 @@ pub struct DisruptionBudgetFacts {
     pub allowed: u32,
     /// What could not be read. A budget whose selector could not be read selects no pod.
     pub problems: Vec<Problem>,
+}
+
+impl DisruptionBudgetFacts {
+    /// Whether the budget selects a pod.
+    #[must_use]
+    pub fn selects(&self, pod: &PodFacts) -> bool {
+        let value_of = |key: &str| pod.labels.value(key, &pod.name, pod.owner.as_ref());
+        let selector = self.selector.as_ref();
+        self.namespace == pod.namespace && selector.is_some_and(|it| it.selects(value_of))
+    }
 }

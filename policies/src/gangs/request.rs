@@ -26,6 +26,28 @@ pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
     hasher.finish()
 }
 
+/// A hash of all by which the eviction plans for two gangs of one queue can differ, whichever their
+/// pods are: what waits, what the minima lack, where members are already, and the gang's priority.
+pub(crate) fn kind(state: &ClusterState, id: GangId) -> u64 {
+    let gang = &state.gangs[id];
+    let mut hasher = rustc_hash::FxHasher::default();
+    (gang.spec.priority, gang.spec.preemptible).hash(&mut hasher);
+    (&gang.spec.topology, &gang.spec.required_label).hash(&mut hasher);
+    gang.tree().hash(&mut hasher);
+    lacks_by_group(state, id).hash(&mut hasher);
+    places::anchor(state, id).hash(&mut hasher);
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
+    let asked = waiting.map(|pod| {
+        let never_preempts = pod.own.as_ref().is_some_and(|own| own.never_preempts);
+        (pod.class, gang.leaf_of(pod), never_preempts)
+    });
+    let mut asked: Vec<_> = asked.collect();
+    asked.sort_unstable();
+    asked.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// How many more members, or groups, the minimum of each group of a gang wants.
 fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
     let gang = &state.gangs[id];

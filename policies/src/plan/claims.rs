@@ -7,6 +7,7 @@
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
+use crate::gangs::request;
 use crate::gangs::wait::{Shortfall, Wait, Wake};
 use crate::gangs::wanted;
 use crate::ids::{ById, GangId};
@@ -61,9 +62,10 @@ struct Round {
     refused: BTreeSet<Alike>,
 }
 
-/// A kind of gangs, of which no gang finds a plan if one has found none: the queue, what the gangs
-/// lack, their priority, whether they are preemptible, and whether they ask for surplus.
-type Alike = (QueueId, Shortfall, i32, bool, bool);
+/// A kind of gangs, of which no gang finds a plan if one has found none: the queue, what counting
+/// proves that the gangs lack, whether they ask for surplus, and a hash of what they ask for, see
+/// [`request::kind`].
+type Alike = (QueueId, Shortfall, bool, u64);
 
 impl Claims {
     /// Notes that something has happened that may make a plan possible.
@@ -285,12 +287,16 @@ impl Planner {
                 | Reason::MembersLost
         );
         let is_new = waiting.claim.awaited.is_none() && *stands_in == queue;
-        let was_refused = || {
-            let alike = alike(state, waiting, queue, gang);
-            let round = self.claims.round.as_ref();
-            alike.is_some_and(|alike| round.is_some_and(|round| round.refused.contains(&alike)))
+        let was_refused = |refused: &BTreeSet<Alike>| {
+            alike(state, waiting, queue, gang).is_some_and(|alike| refused.contains(&alike))
         };
-        for_room && is_new && key.kind != CandidateKind::Unfinished && !was_refused()
+        let round = self.claims.round.as_ref();
+        let refused = round.map(|round| &round.refused);
+        let refused = refused.filter(|refused| !refused.is_empty());
+        for_room
+            && is_new
+            && key.kind != CandidateKind::Unfinished
+            && !refused.is_some_and(was_refused)
     }
 
     /// The gangs with holds that come after a gang in the order of queues and lines, of each queue
@@ -468,6 +474,10 @@ impl Planner {
         no_plan: &NoPlan,
     ) {
         self.claims.note_time(no_plan.next_ms);
+        // A gang of which a plan was ended for another one may end fewer plans than gangs like it.
+        if !self.displaced.firsts_of(gang).is_empty() {
+            return;
+        }
         let alike = alike(state, &self.waiting[gang], queue, gang);
         if let (Some(round), Some(alike)) = (&mut self.claims.round, alike) {
             round.refused.insert(alike);
@@ -495,14 +505,7 @@ fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) 
         return None;
     };
     let (_, key) = waiting.place.as_ref()?;
-    let spec = &state.gangs[gang].spec;
-    Some((
-        queue,
-        *shortfall,
-        spec.priority,
-        spec.preemptible,
-        key.surplus,
-    ))
+    Some((queue, *shortfall, key.surplus, request::kind(state, gang)))
 }
 
 /// Whether a member of a gang is still to leave for a gang with a hold.

@@ -90,6 +90,11 @@ impl QueueTree {
         row.get(key.index()).copied().unwrap_or(0)
     }
 
+    /// How much of a key all nodes have, in base units.
+    pub(crate) fn capacity(&self, key: GovernedId) -> Amount {
+        self.ledger.capacity(key)
+    }
+
     /// Whether a queue that holds `more` of a key stands over what it keeps: with the largest
     /// victim as `more`, it is over it until the last victim leaves (R1).
     pub(crate) fn stands_over(

@@ -219,6 +219,11 @@ impl ClusterState {
         })
     }
 
+    /// Whether there is any disruption budget.
+    pub(crate) fn has_budgets(&self) -> bool {
+        self.budgets.budgets.iter().next().is_some()
+    }
+
     /// The disruption budget with an identity; `None`: it has gone.
     pub(crate) fn budget(&self, uid: Uid) -> Option<&DisruptionBudgetFacts> {
         let mut budgets = self.budgets.budgets.iter().map(|(_, budget)| &budget.facts);

@@ -120,7 +120,7 @@ fn a_beneficiary_that_loses_its_priority_evicts_nobody_else() {
 
 /// A budget of the namespace of all pods here. `selects`: the value of the label `app` that it
 /// selects; `None`: every pod.
-fn budget(name: &str, selects: Option<&str>, allowed: u32) -> Object {
+pub(crate) fn budget(name: &str, selects: Option<&str>, allowed: u32) -> Object {
     let app = selects.map(|app| ("app".into(), app.into()));
     Object::DisruptionBudget(DisruptionBudgetFacts {
         uid: Uid(6 << 64 | name.len() as u128),

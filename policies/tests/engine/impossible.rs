@@ -159,8 +159,8 @@ fn a_gang_that_would_leave_is_not_told_to_stay() {
         gang("p", 1).queue("a"),
         pod("p-0", 8).of("p"),
     ));
-    let stays = "there is too little room for it and for gangs that could only move (within the \
-                 quota of its own queue: default/pod/y)";
+    let stays = "there is too little room for it and for the gangs that would have to move for it \
+                 (within the quota of its own queue: default/pod/y)";
     assert_eq!(why_not_found(&mut world), stays);
 }
 

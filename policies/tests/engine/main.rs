@@ -5,6 +5,7 @@
 mod backfill;
 mod cards;
 mod cheapest;
+mod claimants;
 mod disturbed;
 mod faults;
 mod first_look;

@@ -1,5 +1,6 @@
 //! Decisions end, whatever comes back: from random worlds, in which every pod that is evicted is
-//! made anew at once, the engine comes to rest. Gangs have priorities, quotas, surplus,
+//! made anew at once, the engine comes to rest, and leaves no gang waiting for which there is an
+//! eviction plan. Gangs have priorities, quotas, surplus,
 //! min-runtimes and disruption budgets, and may be moved.
 //!
 //! `REST_SEEDS=100000` looks at more worlds, from the seed `REST_FIRST` on:
@@ -8,9 +9,10 @@
 use crate::case::Case;
 use fastrand::Rng;
 use gpu_batch_policies::event::Object;
+use gpu_batch_policies::explain::Subject;
 use gpu_batch_policies::facts::{PodFacts, PodPhase, Uid};
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::World;
+use gpu_batch_testing::{World, node};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -71,6 +73,23 @@ impl Restless {
         Err("it never stops waking".to_owned())
     }
 
+    /// The gangs that wait in a world at rest although `explain` has an eviction plan for each. None
+    /// in a world in which gangs that take room from each other make a pause.
+    fn overlooked(&mut self) -> Vec<String> {
+        if self.world.engine.next_deadline().is_some() {
+            return Vec::new();
+        }
+        let waiting = self.world.engine.gang_reports().into_iter();
+        let waiting = waiting.filter(|report| report.status.reason.is_some());
+        let mut names: Vec<String> = waiting.map(|report| report.name.to_string()).collect();
+        names.retain(|name| {
+            let explained = self.world.engine.explain(Subject::Gang(name));
+            let explained = explained.expect("a gang of that name");
+            explained.eviction.is_some_and(|eviction| eviction.is_ok())
+        });
+        names
+    }
+
     /// The last events that name evictions: of pods that were evicted for a gang, and of eviction
     /// plans that came to nothing.
     fn last_evictions(&self) -> Vec<&String> {
@@ -120,6 +139,8 @@ struct Findings {
     /// Worlds in which plans have brought a queue within its bound that was to give for another
     /// plan, and how many such plans were spoilt.
     spoilt: Vec<(u64, usize)>,
+    /// Worlds at rest in which gangs wait that could have victims leave.
+    overlooked: Vec<u64>,
 }
 
 impl Findings {
@@ -129,6 +150,19 @@ impl Findings {
         if let Err(why) = world.rest() {
             println!("seed {seed}: {why}\n{case:#?}");
             self.restless.push(seed);
+        }
+        let mut overlooked = world.overlooked();
+        if !overlooked.is_empty() {
+            // A search may have ended without an answer, and in a new round another one finds it.
+            world.world.apply(node("idle", 0).cordoned());
+            overlooked = match world.rest() {
+                Ok(()) => world.overlooked(),
+                Err(_) => overlooked,
+            };
+        }
+        if !overlooked.is_empty() {
+            println!("seed {seed}: {overlooked:?} could start\n{case:#?}");
+            self.overlooked.push(seed);
         }
         let spoilt = world.world.told.iter();
         let spoilt = spoilt
@@ -148,6 +182,7 @@ impl Findings {
         self.most = self.most.max(other.most);
         self.restless.extend(other.restless);
         self.spoilt.extend(other.spoilt);
+        self.overlooked.extend(other.overlooked);
     }
 }
 
@@ -192,5 +227,6 @@ fn decisions_end_whatever_comes_back() {
     all.restless.sort_unstable();
     assert!(all.restless.is_empty(), "worlds that do not come to rest");
     assert!(all.spoilt.is_empty(), "plans that other plans have spoilt");
+    assert!(all.overlooked.is_empty(), "gangs that wait beside a plan");
     assert!(all.evictions > 0, "nobody was ever evicted");
 }

@@ -21,13 +21,6 @@ const UNOBSERVED_RETRY_S: u64 = 10;
 const TWO_BUDGETS: &str = "This pod has more than one PodDisruptionBudget, which the eviction \
      subresource does not support.";
 
-/// Whether a disruption budget selects a pod.
-pub(crate) fn selects(budget: &DisruptionBudgetFacts, pod: &PodFacts) -> bool {
-    let value_of = |key: &str| pod.labels.value(key, &pod.name, pod.owner.as_ref());
-    let selector = budget.selector.as_ref();
-    budget.namespace == pod.namespace && selector.is_some_and(|it| it.selects(value_of))
-}
-
 /// A pod as it is stored.
 #[derive(Debug, Clone)]
 pub(super) struct StoredPod {
@@ -126,7 +119,7 @@ impl ApiServer {
 
     /// Asks the budget that selects a pod, which then allows one eviction less.
     fn ask_budgets(&mut self, facts: &PodFacts) -> Option<Answer> {
-        let selecting = self.budgets().filter(|(_, budget)| selects(budget, facts));
+        let selecting = self.budgets().filter(|(_, budget)| budget.selects(facts));
         let selecting: Vec<_> = selecting.collect();
         let (stored, budget) = *selecting.first()?;
         if selecting.len() > 1 {

@@ -4,7 +4,7 @@
 //! `pkg/controller/disruption`.
 
 use super::{Cluster, Task};
-use crate::api_server::{Name, Request, Status, selects};
+use crate::api_server::{Name, Request, Status};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodPhase, UnixMs};
@@ -57,7 +57,7 @@ impl Cluster {
         self.disruption.is_planned = false;
         let mut requests = Vec::new();
         for (stored, budget) in self.api.budgets() {
-            let pods = self.api.pods().filter(|pod| selects(budget, pod));
+            let pods = self.api.pods().filter(|pod| budget.selects(pod));
             let healthy =
                 pods.filter(|pod| pod.phase == PodPhase::Running && pod.deletion_ms.is_none());
             let healthy = u32::try_from(healthy.count()).unwrap_or(u32::MAX);

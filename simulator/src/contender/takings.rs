@@ -8,7 +8,6 @@
 
 mod protected;
 
-use crate::api_server::selects;
 use crate::gangs::{Gang, gangs_of, is_met};
 use gpu_batch_policies::command::{Action, Command, Evict, EvictionCause, StatusPatch};
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
@@ -215,7 +214,7 @@ impl Takings {
     /// Whether disruption budgets are known to keep a pod from being evicted.
     fn is_kept(&self, pod: &PodFacts) -> bool {
         let budgets = self.objects.values().filter_map(|object| match object {
-            Object::DisruptionBudget(facts) if selects(facts, pod) => Some(facts.allowed),
+            Object::DisruptionBudget(facts) if facts.selects(pod) => Some(facts.allowed),
             _ => None,
         });
         let budgets: Vec<u32> = budgets.collect();

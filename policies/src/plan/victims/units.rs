@@ -370,7 +370,9 @@ fn evictable_gang(
 ) -> Option<(EvictableGang, Option<UnixMs>)> {
     let (minimum, is_protected) = (&holding.minimum, holding.is_protected);
     let gang = &state.gangs[minimum.gang];
-    let runs = progress[minimum.gang].start.complete_ms().is_some();
+    // A PodGroup that was deleted protects nothing: how far its gang came is not known to a process
+    // that has not seen the PodGroup.
+    let runs = progress[minimum.gang].start.complete_ms().is_some() || gang.lacks_object();
     // A gang of which a member is on its way to a node, or does not count in the gang's queue, is
     // left alone.
     if minimum.gang == claimant.gang || !gang.spec.preemptible || !runs || !minimum.is_settled {

@@ -3,7 +3,7 @@
 use super::rules::{self, Departure};
 use super::units::{Claimant, Guard, May, Unit, add_guard, right_of};
 use super::{Action, Others, Promised, Why};
-use crate::facts::{Amount, UnixMs};
+use crate::facts::{Amount, Uid, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Refused;
@@ -45,6 +45,9 @@ pub(super) struct WhatIf<'a> {
     before: BTreeMap<(QueueId, GovernedId), Amount>,
     /// What queues give for the takings of other gangs.
     promised: Vec<&'a Promised>,
+    /// How many evictions other takings still need of each disruption budget: what the API server
+    /// says that the budget allows does not know of them.
+    used_up: BTreeMap<Uid, u32>,
 }
 
 /// Where pods would stand in the end.
@@ -101,6 +104,7 @@ impl<'a> WhatIf<'a> {
         let mut txn = Txn::default();
         let began = txn.checkpoint();
         let (gang, queue) = (claimant.gang, claimant.queue);
+        let used_up = used_up(state, others);
         for pod in leaving(state, gang, others) {
             txn.end(state, pod);
         }
@@ -133,6 +137,7 @@ impl<'a> WhatIf<'a> {
             began,
             before,
             promised,
+            used_up,
         }
     }
 
@@ -339,8 +344,12 @@ impl<'a> WhatIf<'a> {
         for guard in set.iter().flat_map(|unit| &units[*unit].guards) {
             add_guard(&mut guards, *guard);
         }
-        if let Some(used_up) = guards.iter().find(|guard| guard.pods > guard.allows) {
-            return Err(Failure::of_rule(Why::Budget(used_up.budget), true));
+        let exceeds = |guard: &&Guard| {
+            let used_up = self.used_up.get(&guard.budget).copied().unwrap_or(0);
+            guard.pods.saturating_add(used_up) > guard.allows
+        };
+        if let Some(guard) = guards.iter().find(exceeds) {
+            return Err(Failure::of_rule(Why::Budget(guard.budget), true));
         }
         self.displace(units, set);
         let start = self.txn.checkpoint();
@@ -563,6 +572,23 @@ impl<'a> WhatIf<'a> {
 /// Whether a unit leaves because the minimum of its gang or sub-group does: it is surplus.
 pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
     units[unit].leader_in(set).is_some()
+}
+
+/// How many pods of each disruption budget are to be evicted for takings that go on, as far as the
+/// API server has not let them go yet.
+fn used_up(state: &ClusterState, others: &Others) -> BTreeMap<Uid, u32> {
+    let mut used_up = BTreeMap::new();
+    if !state.has_budgets() {
+        return used_up;
+    }
+    let to_come = state.holds.leaving().filter(|id| {
+        let pod = &state.pods[*id];
+        pod.running && !pod.deleting && !others.unsent.contains(id)
+    });
+    for budget in to_come.flat_map(|id| state.budgets_of(id)) {
+        *used_up.entry(budget.uid).or_insert(0) += 1;
+    }
+    used_up
 }
 
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves

@@ -205,7 +205,8 @@ fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&s
             let within = level.map_or_else(String::new, |level| format!(" in one {level}"));
             let stay = who_stays(state, asked);
             format!(
-                "there is too little room{within} for it and for gangs that could only move{stay}"
+                "there is too little room{within} for it and for the gangs that would have to \
+                 move for it{stay}"
             )
         }
     }
@@ -219,7 +220,7 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
         for holding in holdings(state, queue) {
             let gang = holding.minimum.gang;
             let runs = asked.progress[gang].start.complete_ms().is_some();
-            if gang != asked.gang && runs {
+            if gang != asked.gang && (runs || state.gangs[gang].lacks_object()) {
                 let port = ports.get(&gang).copied();
                 let rule = rule_that_keeps(state, asked, &holding, port);
                 let name = state.name_of(&state.gangs[gang]);
@@ -375,6 +376,8 @@ struct ShortClaim<'a> {
     /// How much the queue holds for gangs that do not give way to the gang.
     stays: Amount,
     asked: Amount,
+    /// How much there is.
+    there_is: Amount,
 }
 
 /// The keys of which a gang's queue may claim too little, GPUs before all else.
@@ -395,6 +398,7 @@ fn short_claims(
             left,
             stays,
             asked: *asked,
+            there_is: queues.capacity(*key),
         })
     });
     let mut short: Vec<ShortClaim<'_>> = short.collect();
@@ -421,7 +425,7 @@ fn too_little_to_claim(
 }
 
 /// The quotas with which the gang's queue could claim what the gang asks for, in base units, by
-/// key; empty: something else keeps the gang from an eviction plan.
+/// key; empty: something else keeps the gang from an eviction plan, or there is not as much.
 fn more_quota(
     state: &ClusterState,
     asked: &Asked<'_>,
@@ -431,8 +435,11 @@ fn more_quota(
         return Vec::new();
     }
     let short = short_claims(state, (asked.gang, asked.queue), asked.now_ms).into_iter();
-    let quotas = short.map(|claim| (claim.name.into(), claim.stays.saturating_add(claim.asked)));
-    quotas.collect()
+    let quotas = short.map(|claim| {
+        let quota = claim.stays.saturating_add(claim.asked);
+        (quota <= claim.there_is).then(|| (claim.name.into(), quota))
+    });
+    quotas.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// How much of a key a gang's queue holds for gangs that do not give way to it.

@@ -30,7 +30,9 @@ pub(super) fn takers(
     gang: GangId,
     now_ms: UnixMs,
 ) -> Option<Takers> {
-    let queue = state.queues.find(&state.gangs[gang].spec.queue)?;
+    let Some(queue) = state.queues.find(&state.gangs[gang].spec.queue) else {
+        return without_queue(state, gang);
+    };
     // What the quota guarantees depends on the division, where quotas promise too much.
     state.queues.divide_all();
     follow(state);
@@ -46,12 +48,11 @@ pub(super) fn takers(
         surplus,
         ..Takers::default()
     };
-    let nobody = if progress[gang].start.complete_ms().is_none() {
-        if !state.gangs[gang].lacks_object() {
-            return None;
-        }
-        Some("there is no PodGroup of its name, and its pods are left alone")
-    } else if !takers.preemptible {
+    let runs = progress[gang].start.complete_ms().is_some();
+    if !runs && !state.gangs[gang].lacks_object() {
+        return None;
+    }
+    let nobody = if !takers.preemptible {
         Some("it is not preemptible")
     } else {
         (settings.evictions.in_flight == 0).then_some(SWITCHED_OFF)
@@ -74,6 +75,17 @@ pub(super) fn takers(
         *from_ms = from_ms.filter(|from_ms| *from_ms < NEVER_MS);
     }
     Some(takers)
+}
+
+/// Of a gang whose queue is gone; `None`: it has no room.
+fn without_queue(state: &ClusterState, gang: GangId) -> Option<Takers> {
+    let members = &state.gangs[gang].members;
+    let has_room = |pod: &PodId| state.pods[*pod].stage.node().is_some();
+    members.iter().any(has_room).then(|| Takers {
+        preemptible: state.gangs[gang].spec.preemptible,
+        sentences: Vec::from(["nobody: its queue is gone, and nothing is divided for it".into()]),
+        ..Takers::default()
+    })
 }
 
 /// The fields of a queue that let its gangs run for a while.
