@@ -237,8 +237,8 @@ impl World {
         events.push(Event::Outcome(command.id, Outcome::Done));
     }
 
-    /// Takes one eviction off the disruption budgets of a pod, as the API server does. No controller
-    /// gives it back: what `plan` does not know is whether the pod that comes back is healthy.
+    /// Takes one eviction off the disruption budgets of a pod, as the API server does. No
+    /// controller gives it back: whether the pod that comes back is healthy is not known here.
     fn use_up_budgets(&mut self, pod: Uid, events: &mut Vec<Event>) {
         let running = |pod: &&PodFacts| pod.phase == PodPhase::Running && pod.deletion_ms.is_none();
         let Some(pod) = self.pods.get(&pod).filter(running) else {

@@ -259,7 +259,7 @@ fn of_a_deleted_pod_group_the_members_that_wait_are_told_what_is_for_them() {
         (Phase::Running, 4)
     );
     let expected = "create the PodGroup, or correct the pods' label: the members that wait can \
-                    start then; those that run go on in any case";
+                    start then; those that run go on meanwhile";
     assert_eq!(world.explain("g").remedies, [expected]);
 }
 

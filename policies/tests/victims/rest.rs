@@ -73,8 +73,8 @@ impl Restless {
         Err("it never stops waking".to_owned())
     }
 
-    /// The gangs that wait in a world at rest although `explain` has an eviction plan for each. None
-    /// in a world in which gangs that take room from each other make a pause.
+    /// The gangs that wait in a world at rest although `explain` has an eviction plan for each.
+    /// None in a world in which gangs that take room from each other make a pause.
     fn overlooked(&mut self) -> Vec<String> {
         if self.world.engine.next_deadline().is_some() {
             return Vec::new();

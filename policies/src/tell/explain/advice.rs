@@ -84,7 +84,7 @@ pub(crate) fn remedies(
         (None, []) if reason == Reason::PodGroupNotFound && explanation.phase == Phase::Running => {
             remedies.push(
                 "create the PodGroup, or correct the pods' label: the members that wait can start \
-                 then; those that run go on in any case"
+                 then; those that run go on meanwhile"
                     .into(),
             );
         }
