@@ -59,7 +59,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bound::BoundTables;
 use branch::{Best, Search, Searched};
-use kept::{Kept, RESTARTS_MAX};
+use kept::{DOUBLINGS_MAX, Kept, RESTARTS_FREE};
 use shelf::Shelves;
 use units::{Claimant, May, Unit, Units};
 use what_if::WhatIf;
@@ -265,10 +265,8 @@ pub(crate) fn find(
     let restarts = kept.as_ref().map_or(0, |kept| kept.restarts + 1);
     let kept = kept.filter(is_current);
     let restarts = kept.as_ref().map_or(restarts, |kept| kept.restarts);
-    let slice_end = match restarts < RESTARTS_MAX {
-        true => asked.slice_work,
-        false => u64::MAX,
-    };
+    let doublings = restarts.saturating_sub(RESTARTS_FREE).min(DOUBLINGS_MAX);
+    let slice_end = asked.slice_work.saturating_mul(1 << doublings);
     let mut what_if = WhatIf::begin(state, settings, progress, claimant, asked.others, now_ms);
     let begun = match kept {
         Some(kept) => Begun::Searching(kept),

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// ```text
 ///   BEGUN --the slice is used up--> KEPT --nothing has changed--> goes on
 ///     ^                               |
-///     +--- something has changed -----+   after a few times in one slice, to its end
+///     +--- something has changed -----+   after a few times with a longer slice each time
 /// ```
 ///
 /// Between two slices nothing of the search is in the state.
@@ -38,9 +38,12 @@ pub(crate) struct Kept {
     pub(super) running: Option<Search>,
 }
 
-/// How often a search begins anew before it is carried through in one slice, so that a busy cluster
-/// keeps no search from ending.
-pub(super) const RESTARTS_MAX: u32 = 3;
+/// How often a search begins anew before its slices get longer: twice as long with each further
+/// restart, so that a busy cluster keeps no search from ending, and no step takes much longer than
+/// it has to.
+pub(super) const RESTARTS_FREE: u32 = 2;
+/// How often a slice is doubled, at most: it is longer then than any search.
+pub(super) const DOUBLINGS_MAX: u32 = 10;
 
 /// Tables and a search that go on from claimant to claimant, and from slice to slice.
 #[derive(Debug, Default)]
