@@ -54,15 +54,15 @@ pub enum Policy {
     /// pass where they do not delay it (EASY backfilling).
     Easy,
     /// First in, first out; every job is promised a start when it is submitted, and later jobs pass
-    /// where they delay nobody (conservative backfilling).
+    /// where they delay no other job (conservative backfilling).
     Conservative,
-    /// Dominant resource fairness between queues, which have quotas and borrow from each other. Who
-    /// runs is left alone. Inside a queue as [`Policy::FirstFit`].
+    /// Dominant resource fairness between queues, which have quotas and borrow from each other. Jobs
+    /// run to their end. Inside a queue as [`Policy::FirstFit`].
     Drf,
     /// What the live scheduler does: as [`Policy::Drf`], and queues take back what is theirs.
     DrfEvictions,
     /// As [`Policy::Drf`], and so many jobs that find no room are promised a start; others pass
-    /// where they do not delay it. 0: nobody is promised anything.
+    /// where they do not delay it. 0: no job is promised anything.
     DrfReservations(u32),
     /// As [`Policy::DrfEvictions`], with promises as under [`Policy::DrfReservations`].
     DrfEvictionsReservations(u32),

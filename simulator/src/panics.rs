@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does some work, of which nothing is used any more if it panics.
+/// Does some work. The trap: after a panic, what the work was changing must not be used any more.
 ///
 /// # Errors
 /// The message of its panic.

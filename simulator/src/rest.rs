@@ -233,7 +233,7 @@ fn waiting(
     let closed = rooms.is_closed(&gang.queue);
     // Gangs that are not preemptible stay within the quota, which this search does not know; the
     // property tests judge them.
-    // Of gangs behind promises `run/promises` judges that somebody is promised a start.
+    // A gang may wait behind promises as long as there are any, which `run/promises` judges.
     let is_behind = is_behind_promises(&report.status);
     let kept_out =
         gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);

@@ -41,8 +41,7 @@ const IN_FLIGHT: InFlight = InFlight {
     announcements: 0,
 };
 
-/// The default settings, but nobody is evicted so that others can start: whoever runs is left alone
-/// to its end.
+/// The default settings, but no pod is evicted so that others can start: all pods run to their end.
 #[must_use]
 pub fn undisturbed() -> Settings {
     let defaults = Settings::default();

@@ -162,14 +162,17 @@ pub enum Placement {
     BestFit,
     /// The node whose free GPUs lose the least of their use for the target workload.
     Fragmentation,
-    /// The node whose free room is least aligned with what is asked for (by the dot product). This
-    /// placement and all that follow are for comparison in experiments.
+    /// The node whose free room is least aligned with what is asked for (by the dot product). Only
+    /// for comparison in experiments.
     DotProduct,
-    /// First cards that are shared already, then nodes that are in use, then empty ones.
+    /// First cards that are shared already, then nodes that are in use, then empty ones. Only for
+    /// comparison in experiments.
     GpuPacking,
-    /// The node whose pods ask for one sort of GPUs, the sort that this pod asks for.
+    /// The node whose pods ask for one sort of GPUs, the sort that this pod asks for. Only for
+    /// comparison in experiments.
     GpuClustering,
-    /// Any node that fits, drawn from the seed and the pod's UID.
+    /// Any node that fits, drawn from the seed and the pod's UID. Only for comparison in
+    /// experiments.
     Random {
         /// The seed; another seed draws other nodes.
         seed: u64,

@@ -137,7 +137,7 @@ impl Division<'_> {
     }
 
     /// Divides surplus of the group `above`, the newest first. `leaves_with`: the positions in
-    /// `surplus` of what takes these pods along when it leaves.
+    /// `surplus` of the surplus whose leaving takes these pods along.
     fn divide(&mut self, above: usize, pods: Vec<PodId>, leaves_with: &[usize]) {
         let needs = self.tree.needs(&self.counted);
         let mut by_group: BTreeMap<usize, Vec<PodId>> = BTreeMap::new();

@@ -300,8 +300,8 @@ impl Node {
         })
     }
 
-    /// Whether more is leaving than is held, so that room comes free for anybody. What is not
-    /// counted, such as ports and cards, always does.
+    /// Whether more is leaving than is held, so that room comes free for any gang. Ports and cards
+    /// of leaving pods, which are not counted, always come free for any gang.
     pub(crate) fn leaves_more_than_is_held(&self) -> bool {
         let has_ports_or_cards = !self.ports.is_empty() || !self.cards.is_empty();
         let mut leaving = self.coming.iter().filter(|coming| coming.leaving > 0);

@@ -91,8 +91,8 @@ impl Takings {
     }
 
     /// Judges the commands of one step. `is_behind`: the clock of the process is behind the
-    /// world's. Then all pods seem to have been bound just now, and nothing is said of who is
-    /// protected.
+    /// world's. Then all pods seem to have been bound just now, and it is not judged which gangs
+    /// are protected.
     pub(super) fn sends(&mut self, commands: &[Command], is_behind: bool, found: &mut Vec<String>) {
         let mut nominates = BTreeSet::new();
         let mut evictions = Vec::new();
@@ -240,8 +240,8 @@ fn for_others(cause: EvictionCause) -> bool {
     }
 }
 
-/// Whether a gang that has its minimum loses it with a pod, when everybody has left who was asked
-/// to and has no other place.
+/// Whether a gang that has its minimum loses it with a pod, once all pods have left that were asked
+/// to leave and have no other place.
 fn breaks(gang: &Gang<'_>, (leaving, moving): (&BTreeSet<Uid>, &[Moving]), pod: &PodFacts) -> bool {
     let stays = |facts: &&PodFacts| !leaving.contains(&facts.uid);
     let ended = gang.succeeded.iter().chain(&gang.done).copied();

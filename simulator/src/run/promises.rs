@@ -1,5 +1,6 @@
-//! Promised starts (R16): who was promised a start is told so, and only as long as it waits; and
-//! where the order of gangs is fixed, all ends are expected and nothing fails, it starts by then.
+//! Promised starts (R16): a gang with a promise is told the promised start, and only as long as it
+//! waits; where the order of gangs is fixed, all ends are expected and nothing fails, the gang
+//! starts by then.
 //!
 //! A gang that is backfilled and delays another is not looked for: the promise to the other gang
 //! moves back then, or its time passes, and both are noticed. Nor are promises judged that a gang
@@ -141,8 +142,8 @@ impl Run<'_> {
         bound.filter_map(|pod| pod.pod_group.clone()).collect()
     }
 
-    /// What does not hold at rest: who was promised a start does not wait, or was to have started;
-    /// or a gang waits behind promises, and there are none.
+    /// What does not hold at rest: a gang with a promise does not wait, or was to have started by
+    /// now; or a gang waits behind promises, and there are none.
     pub(super) fn judge_promises_at_rest(&self, violations: &mut Vec<String>) {
         let Some(leader) = self.leader().filter(|_| reserves(self.seed)) else {
             return;

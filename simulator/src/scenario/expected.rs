@@ -12,10 +12,10 @@ use crate::random::Random;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, PodGroupFacts, QueueFacts, UnixMs};
 
-/// The time between the choice of nodes for a gang and the last start of its containers is shorter,
-/// where nothing fails, together with the time in which it is heard that they have ended.
+/// Longer than two times together, where nothing fails: from the choice of nodes for a gang to the
+/// last start of its containers, and from their end until the scheduler hears of it.
 const BEGIN_AND_END_MS: u64 = 2_000;
-/// The times at which two gangs arrive are so far apart, at least: the order by age is in seconds.
+/// How far apart two gangs arrive at least: the order by age is in seconds.
 const APART_MS: u64 = 1_000;
 /// The queues of orderly worlds, in their order. `research` is above the first two; the queue
 /// `default` has no object that would say where it comes.
@@ -97,7 +97,7 @@ fn orderly_gang(name: &str, queue: &str, random: &mut Random) -> Arrival {
     Arrival::Gang(Some(Box::new(Object::PodGroup(group))), pods)
 }
 
-/// Lets most gangs end, and lets it be known of most when: exactly, too early, or too late.
+/// Lets most gangs end, and says of most of these when: exactly, too early, or too late.
 pub(crate) fn expect(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
     for (_, arrival) in arrivals {
         let Arrival::Gang(description, recipes) = arrival else {

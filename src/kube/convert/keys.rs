@@ -135,7 +135,8 @@ pub(super) fn unknown(meta: &Meta) -> Vec<Problem> {
     unknown.into_vec()
 }
 
-/// That an unknown key means nothing, and what `say` says of the known key that may be meant.
+/// The sentence that an unknown key means nothing. `say`: the words for the known key that may be
+/// meant.
 fn misspelt(key: &str, say: impl Fn(Sort, &str) -> String) -> String {
     let said = match meant(key) {
         Some((sort, name)) => say(sort, name),

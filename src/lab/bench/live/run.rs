@@ -150,7 +150,7 @@ pub(super) fn configuration() -> anyhow::Result<Configuration> {
 /// Lets a moment pass.
 ///
 /// # Errors
-/// With what has not happened, if it is too long ago that the run has begun.
+/// The run began too long ago: says what it `lacks`.
 pub(super) async fn wait_a_moment(begun: &Begun, lacks: &str) -> anyhow::Result<()> {
     ensure!(begun.at.elapsed() < PATIENCE, "{lacks} after {PATIENCE:?}");
     tokio::time::sleep(POLL).await;
