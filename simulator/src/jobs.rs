@@ -56,8 +56,8 @@ pub enum Policy {
     /// First in, first out; every job is promised a start when it is submitted, and later jobs pass
     /// where they delay no other job (conservative backfilling).
     Conservative,
-    /// Dominant resource fairness between queues, which have quotas and borrow from each other. Jobs
-    /// run to their end. Inside a queue as [`Policy::FirstFit`].
+    /// Dominant resource fairness between queues, which have quotas and borrow from each other.
+    /// Jobs run to their end. Inside a queue as [`Policy::FirstFit`].
     Drf,
     /// What the live scheduler does: as [`Policy::Drf`], and queues take back what is theirs.
     DrfEvictions,

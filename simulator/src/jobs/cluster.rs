@@ -165,9 +165,9 @@ impl<'a> World<'a> {
         self.objects.arrive(arrival, batch);
     }
 
-    /// How long a job is said to have still to run. Where jobs are promised starts, the owner of the
-    /// job says it, and knows what work is saved. Otherwise the true time is told: only an order by
-    /// runtime asks for it.
+    /// How long a job is said to have still to run. Where jobs are promised starts, the owner of
+    /// the job says it, and knows what work is saved. Otherwise the true time is told: only an
+    /// order by runtime asks for it.
     fn expected_s(&self, number: usize) -> Option<u64> {
         let job = &self.workload.jobs.jobs[number];
         let left_s = self.left_s(number);
