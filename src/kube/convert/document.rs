@@ -1,5 +1,6 @@
 //! Objects from files, or from a cluster in the same form, for `plan` and `explain`.
 
+mod admission;
 mod kinds;
 
 use super::{Converter, limits};

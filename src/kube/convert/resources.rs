@@ -257,7 +257,7 @@ fn is_pod_level(resource: &str) -> bool {
 }
 
 /// Whether a resource comes from a device plugin and is not one of Kubernetes' own.
-fn is_extended(resource: &str) -> bool {
+pub(super) fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
 }
 

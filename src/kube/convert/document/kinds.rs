@@ -1,5 +1,6 @@
 //! The kinds that are read from files, with what the API server would fill in.
 
+use super::admission;
 use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
 use crate::kube::convert::{Converter, Watched, limits};
@@ -162,7 +163,15 @@ fn priority_class(value: Value, converter: &mut Converter) -> Result<Option<Obje
 fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
     let mut pod: Pod = decode(value)?;
     let problem = admit_priority(&mut pod, converter);
+    let refusals = admission::refusals(&pod);
     let mut object = pod.convert(converter);
+    // A field is refused once, in the words of the one who reads it.
+    for refusal in refusals {
+        let known = converter.impossible.iter();
+        if known.clone().all(|it| it.field != refusal.field) {
+            converter.impossible.push(refusal);
+        }
+    }
     if let (Some(Object::Pod(facts)), Some(problem)) = (&mut object, problem)
         && facts.ours
     {
