@@ -27,6 +27,8 @@ pub(crate) struct Ends {
     pub(crate) occupants: Vec<Occupant>,
     /// All these occupants must end; otherwise the end of any one is enough.
     pub(crate) together: bool,
+    /// There are more occupants whose end alone is enough.
+    pub(crate) others_alike: bool,
     /// The domain or node that they hold; `None`: the area is the cluster.
     pub(crate) domain: Option<String>,
 }
@@ -330,6 +332,9 @@ fn of_ends(ends: &Ends) -> String {
         .collect();
     match (named.as_slice(), ends.occupants.len()) {
         ([only], _) => format!("the end of {only}"),
+        (several, _) if !ends.together && ends.others_alike => {
+            format!("the end of any of {} and others", several.join(", "))
+        }
         (several, _) if !ends.together => format!("the end of any of {}", several.join(", ")),
         (all, occupants) if all.len() == occupants => {
             format!("the ends of {} together", joined(all))

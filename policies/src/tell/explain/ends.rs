@@ -83,7 +83,9 @@ fn ends_in(
     if all.is_empty() || !trial.fits(&all) {
         return None;
     }
-    let alone = trial.alone();
+    let mut alone = trial.alone();
+    let others_alike = alone.len() > ALONE_NAMED;
+    alone.truncate(ALONE_NAMED);
     let (ends, together) = if alone.is_empty() {
         let ends = trial.together(&all);
         let together = ends.len() > 1;
@@ -97,6 +99,7 @@ fn ends_in(
     Some(Ends {
         occupants: told.collect(),
         together,
+        others_alike,
         domain: explain::area_name(trial.state, area),
     })
 }
@@ -180,11 +183,11 @@ impl Trial<'_> {
         fits
     }
 
-    /// The occupants whose end alone is enough, by position.
+    /// The occupants whose end alone is enough, by position: one more than are named, at most.
     fn alone(&mut self) -> Vec<usize> {
         let mut enough = Vec::new();
         for one in 0..self.found.len().min(TRIED_ALONE) {
-            if enough.len() < ALONE_NAMED && self.fits(&[one]) {
+            if enough.len() <= ALONE_NAMED && self.fits(&[one]) {
                 enough.push(one);
             }
         }
