@@ -250,7 +250,7 @@ fn pod_level<'a>(
     }
 }
 
-const HUGEPAGES: &str = "hugepages-";
+pub(super) const HUGEPAGES: &str = "hugepages-";
 
 fn is_pod_level(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || resource.starts_with(HUGEPAGES)

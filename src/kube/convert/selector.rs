@@ -8,28 +8,30 @@ use gpu_batch_policies::facts::{
 };
 use std::fmt;
 
+/// The field of the terms of required node affinity.
+pub(super) const TERMS: &str = "spec.affinity.nodeAffinity.\
+                                requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+
 /// Required node affinity. A term or requirement that makes no sense is a problem.
 pub(super) fn node_affinity(
     affinity: Option<&objects::NodeAffinity>,
     problems: &mut Problems,
 ) -> Option<Vec<NodeSelectorTerm>> {
-    const FIELD: &str = "spec.affinity.nodeAffinity.\
-                         requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let terms = affinity?.required.as_ref()?.node_selector_terms.as_deref();
-    let terms = problems.at_most(limits::ENTRIES, terms.unwrap_or_default(), FIELD);
+    let terms = problems.at_most(limits::ENTRIES, terms.unwrap_or_default(), TERMS);
     let terms = terms.iter().enumerate().map(|(index, term)| {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         let fields = term.match_fields.as_deref().unwrap_or_default();
         NodeSelectorTerm {
             match_expressions: requirements(
                 expressions,
-                format_args!("{FIELD}[{index}].matchExpressions"),
+                format_args!("{TERMS}[{index}].matchExpressions"),
                 problems,
                 on_labels,
             ),
             match_fields: requirements(
                 fields,
-                format_args!("{FIELD}[{index}].matchFields"),
+                format_args!("{TERMS}[{index}].matchFields"),
                 problems,
                 on_fields,
             ),

@@ -1,5 +1,8 @@
-//! What the API server refuses of a pod although every field can be read: a cluster never has such
-//! a pod, so a plan with it would tell of something that cannot happen.
+//! What the API server refuses of a new pod although every field can be read: no cluster lets such a
+//! pod in, so a plan with it would tell of something that cannot happen.
+//!
+//! The trap: a pod that a cluster has may still break a rule here. It may be older than the rule, or
+//! was changed since: a deadline of 0 is refused of a new pod alone. So pods with a UID are let in.
 //!
 //! Looked at is what decides where a pod can run, and what says how long it runs. Not looked at are
 //! fields without a part in that: a pod without an image is planned.
@@ -7,6 +10,7 @@
 //! Source: `pkg/apis/core/validation/validation.go` of Kubernetes 1.36.
 
 use crate::kube::convert::problems::Problems;
+use crate::kube::convert::selector::TERMS;
 use crate::kube::convert::{quantity, resources};
 use crate::kube::objects::{Pairs, Pod, Quantity, Resources, Toleration};
 use gpu_batch_policies::facts::Problem;
@@ -16,15 +20,17 @@ use std::fmt;
 const LABEL_MAX: usize = 63;
 /// The longest prefix of a name.
 const PREFIX_MAX: usize = 253;
-const HUGEPAGES: &str = "hugepages-";
 
 const NOT_A_KEY: &str = "is not a key: at most 63 letters, digits, `-`, `_` and `.`, with a letter \
                          or digit at both ends, after a domain and `/` if there is one";
 const NOT_A_VALUE: &str = "is not a value of a label: at most 63 letters, digits, `-`, `_` and \
                            `.`, with a letter or digit at both ends";
 
-/// What the API server refuses of a pod.
+/// What the API server refuses of a pod; nothing of one that a cluster has let in.
 pub(super) fn refusals(pod: &Pod) -> Vec<Problem> {
+    if !pod.metadata.uid.is_empty() {
+        return Vec::new();
+    }
     let mut problems = Problems::default();
     let spec = &pod.spec;
     pairs(&pod.metadata.labels, "metadata.labels", &mut problems);
@@ -75,7 +81,7 @@ fn of_container(of: &Resources, field: impl fmt::Display, problems: &mut Problem
     for (name, requested) in of.requests.iter() {
         let field = format_args!("{field}.resources.requests[{name}]");
         let limit = of.limits.get(name);
-        let may_differ = !resources::is_extended(name) && !name.starts_with(HUGEPAGES);
+        let may_differ = !resources::is_extended(name) && !name.starts_with(resources::HUGEPAGES);
         let (Some(asked), most) = (amount(requested), limit.and_then(amount)) else {
             continue;
         };
@@ -102,7 +108,7 @@ fn of_container(of: &Resources, field: impl fmt::Display, problems: &mut Problem
 /// One amount of a resource. What is no quantity has been refused already.
 fn of_amount(name: &str, quantity: &Quantity, field: impl fmt::Display, problems: &mut Problems) {
     let is_known = matches!(name, "cpu" | "memory" | "ephemeral-storage");
-    if !name.contains('/') && !is_known && !name.starts_with(HUGEPAGES) {
+    if !name.contains('/') && !is_known && !name.starts_with(resources::HUGEPAGES) {
         let message = "is not a resource of containers; those of device plugins have a domain, as \
                        in nvidia.com/gpu";
         problems.push(field, message);
@@ -152,8 +158,6 @@ fn of_toleration(toleration: &Toleration, field: &str, problems: &mut Problems) 
 /// The keys and values of required node affinity; operators and numbers of values have been looked
 /// at already.
 fn node_affinity(pod: &Pod, problems: &mut Problems) {
-    const FIELD: &str = "spec.affinity.nodeAffinity.\
-                         requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let affinity = pod.spec.affinity.as_ref();
     let required = affinity.and_then(|it| it.node_affinity.as_ref()?.required.as_ref());
     let Some(required) = required else {
@@ -161,11 +165,11 @@ fn node_affinity(pod: &Pod, problems: &mut Problems) {
     };
     let terms = required.node_selector_terms.as_deref().unwrap_or_default();
     if terms.is_empty() {
-        problems.push(FIELD, "must have at least one term");
+        problems.push(TERMS, "must have at least one term");
     }
     for (index, term) in terms.iter().enumerate() {
         for (place, requirement) in term.match_expressions.iter().flatten().enumerate() {
-            let field = format!("{FIELD}[{index}].matchExpressions[{place}]");
+            let field = format!("{TERMS}[{index}].matchExpressions[{place}]");
             if !is_key(&requirement.key) {
                 let message = format_args!("`{}` {NOT_A_KEY}", requirement.key);
                 problems.push(format_args!("{field}.key"), message);

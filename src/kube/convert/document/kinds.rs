@@ -165,7 +165,7 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
     let problem = admit_priority(&mut pod, converter);
     let refusals = admission::refusals(&pod);
     let mut object = pod.convert(converter);
-    // A field is refused once, in the words of the one who reads it.
+    // Conversion may have refused a field already: its words are kept.
     for refusal in refusals {
         let known = converter.impossible.iter();
         if known.clone().all(|it| it.field != refusal.field) {

@@ -70,7 +70,7 @@ fn amounts_that_no_container_may_have_are_refused() {
             json!({"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}),
             vec!["requests[memory]"],
         ),
-        // That it is no quantity is told where it is read.
+        // A text that is no quantity is refused where quantities are read.
         (
             json!({"requests": {"cpu": "x"}, "limits": {"cpu": 1}}),
             vec![],
@@ -147,4 +147,14 @@ fn node_affinity_needs_terms_with_keys_and_values_of_labels() {
         terms(with("disk", "a b")),
         ["[0].matchExpressions[0].values"]
     );
+}
+
+/// A deadline may be lowered to 0 in a cluster, so a capture of it may hold one.
+#[test]
+fn a_pod_that_a_cluster_has_let_in_is_not_refused() {
+    let with_uid = |uid: &str| {
+        let pod = json!({"metadata": {"uid": uid}, "spec": {"activeDeadlineSeconds": 0}});
+        refusals(&serde_json::from_value(pod).unwrap()).len()
+    };
+    assert_eq!((with_uid(""), with_uid("2b1d")), (1, 0));
 }
