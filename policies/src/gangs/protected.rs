@@ -22,7 +22,8 @@
 
 use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
 use crate::gangs::needed;
-use crate::ids::{GangId, PodId};
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand, amount_in};
 use crate::state::ClusterState;
 use crate::state::minima::{Minimum, Surplus};
@@ -151,6 +152,17 @@ pub(crate) struct EvictableFrom {
     pub(crate) reclaim_ms: UnixMs,
     /// A move is a restart, so both min-runtimes must have passed.
     pub(crate) move_ms: UnixMs,
+}
+
+/// Whether others may take the room of a gang, as far as what has become of the gang decides: it
+/// has had its minimum. A PodGroup that was deleted protects nothing: whether its gang had its
+/// minimum is not known to a process that has not seen the PodGroup.
+pub(crate) fn may_lose_room(
+    state: &ClusterState,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+) -> bool {
+    progress[id].start.complete_ms().is_some() || state.gangs[id].lacks_object()
 }
 
 /// Whether all these pods have a controller, which makes them anew when they are evicted.

@@ -8,7 +8,8 @@ use crate::place::{Near, Request, RequestGroup};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::state::pod::Stage;
+use crate::state::gang::Gang;
+use crate::state::pod::{Pod, Stage};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -36,12 +37,8 @@ pub(crate) fn kind(state: &ClusterState, id: GangId) -> u64 {
     gang.tree().hash(&mut hasher);
     lacks_by_group(state, id).hash(&mut hasher);
     places::anchor(state, id).hash(&mut hasher);
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
-    let asked = waiting.map(|pod| {
-        let never_preempts = pod.own.as_ref().is_some_and(|own| own.never_preempts);
-        (pod.class, gang.leaf_of(pod), never_preempts)
-    });
+    let asked =
+        waiting(state, gang).map(|pod| (pod.class, gang.leaf_of(pod), pod.never_preempts()));
     let mut asked: Vec<_> = asked.collect();
     asked.sort_unstable();
     asked.hash(&mut hasher);
@@ -61,12 +58,17 @@ fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
     }
 }
 
+/// The members that wait and are not being deleted.
+fn waiting<'a>(state: &'a ClusterState, gang: &'a Gang) -> impl Iterator<Item = &'a Pod> {
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting)
+}
+
 /// The members that wait and are not being deleted, each with its class and its leaf, in a fixed
 /// order.
 fn waiting_by_leaf(state: &ClusterState, id: GangId) -> Vec<(Uid, ClassId, Option<usize>)> {
     let gang = &state.gangs[id];
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
+    let waiting = waiting(state, gang);
     let mut waiting: Vec<_> = waiting
         .map(|pod| (pod.uid, pod.class, gang.leaf_of(pod)))
         .collect();

@@ -698,8 +698,5 @@ fn plan_of(state: &ClusterState, units: &[Unit], action: Action, best: Best) -> 
 fn never_preempts(state: &ClusterState, gang: GangId) -> bool {
     let members = state.gangs[gang].members.iter();
     let mut waiting = members.filter(|pod| state.pods[**pod].stage == Stage::Waiting);
-    waiting.any(|pod| {
-        let own = state.pods[*pod].own.as_ref();
-        own.is_some_and(|own| own.never_preempts)
-    })
+    waiting.any(|pod| state.pods[*pod].never_preempts())
 }

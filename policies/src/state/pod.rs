@@ -145,6 +145,11 @@ pub(crate) struct Account {
 }
 
 impl Pod {
+    /// Whether the pod says that no other pod is to be evicted for it.
+    pub(crate) fn never_preempts(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.never_preempts)
+    }
+
     /// The order in which members of a gang are taken: by priority, age and name.
     pub(crate) fn order_in_gang(&self, other: &Self) -> Ordering {
         let key = |pod: &Self| (Reverse(pod.priority), pod.created_ms);

@@ -7,30 +7,27 @@ use gpu_batch_policies::facts::{PodFacts, PodPhase};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, throttled};
 
-/// The pod `p` of the queue `a`, which comes first and has no plan.
-type First = fn(Sketch<PodFacts>) -> Sketch<PodFacts>;
+/// A reason why the gang `p` of the queue `a` has no eviction plan, the gang's minimum, and what
+/// the reason changes in the pod `p-0`. A second member asks for more than there is.
+type First = (&'static str, u32, fn(Sketch<PodFacts>) -> Sketch<PodFacts>);
 
-/// What may keep `p` from a plan, and not `q`, although both lack room for one pod of 8 GPUs.
-const FIRSTS: [(&str, First); 3] = [
-    ("it says that nobody is evicted for it", |p| {
-        p.with(|pod| pod.never_preempts = true)
+/// Gangs like `q`, which lack room for one pod of 8 GPUs as `q` does, and have no plan.
+const FIRSTS: [First; 3] = [
+    ("it says that nobody is evicted for it", 1, |pod| {
+        pod.with(|pod| pod.never_preempts = true)
     }),
-    ("it asks for another model", |p| p.model("A100")),
-    ("it has a second shape", |p| p),
+    ("it asks for another model", 1, |pod| pod.model("A100")),
+    ("it has a second shape", 2, |pod| pod),
 ];
 
 /// The gangs `p` and `q` of the queue `a` wait for the room of `v`, and `p` finds no plan.
-fn two_claimants(first: (&str, First), victim: Sketch<PodFacts>, prio_of_both: i32) -> World {
-    let (why, change) = first;
-    let has_two_shapes = why.contains("shape");
-    let mut world = World::new();
-    let mut p = gang("p", 1).queue("a");
-    if has_two_shapes {
-        p = gang("p", 2).queue("a");
+fn two_claimants(first: First, victim: Sketch<PodFacts>, prio_of_both: i32) -> World {
+    let (_, minimum, change) = first;
+    let mut world = World::of((node("n1", 8).model("H100"), quota("a", 8), queue("b")));
+    world.apply((victim.on("n1"), gang("p", minimum).queue("a")));
+    if minimum > 1 {
         world.apply(prio("p-1", 9, prio_of_both).of("p"));
     }
-    world.apply((node("n1", 8).model("H100"), quota("a", 8), queue("b")));
-    world.apply((victim.on("n1"), p));
     world.apply(change(prio("p-0", 8, prio_of_both).of("p")));
     let late = gang("q", 1).queue("a").with(|gang| gang.created_ms += 1);
     world.then((late, prio("q-0", 8, prio_of_both).of("q")));
@@ -38,7 +35,8 @@ fn two_claimants(first: (&str, First), victim: Sketch<PodFacts>, prio_of_both: i
     world
 }
 
-/// Once it was enough that the first gang lacked as much: none of its queue made a plan, ever.
+/// The planner once passed over every gang that lacked as much as a gang without a plan, so that no
+/// gang of the queue ever made one.
 #[test]
 fn a_gang_without_a_plan_keeps_no_other_gang_of_its_queue_from_its_own() {
     for first in FIRSTS {
@@ -50,7 +48,7 @@ fn a_gang_without_a_plan_keeps_no_other_gang_of_its_queue_from_its_own() {
     }
 }
 
-/// A process that has never seen the PodGroup does not know how far its gang came, either.
+/// A new leader that has never seen the PodGroup does not know whether its gang had its minimum.
 #[test]
 fn a_gang_whose_pod_group_is_gone_gives_back_what_is_not_its_own() {
     let group = gang("blow", 2).queue("b").facts();

@@ -265,7 +265,8 @@ fn a_gang_with_surplus_is_told_with_one_end() {
     assert_eq!(ends, Some(world.now_ms + 80 * S));
 }
 
-/// Nobody waits for the field, so nothing but a note would tell that it is not read.
+/// An unreadable `expectedRuntime` keeps no pod waiting where all members run, so only a note tells
+/// the owner of the PodGroup that it is not read.
 #[test]
 fn an_unreadable_runtime_of_a_gang_that_runs_is_noted() {
     let unreadable = gang("g", 1).with(|gang| {

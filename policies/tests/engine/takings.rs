@@ -531,7 +531,7 @@ fn a_beneficiary_that_asks_for_less_or_for_another_queue_is_planned_anew() {
     assert_eq!(nominated(&world, "p-0"), None);
 }
 
-/// How long it runs has no part in what it asks for.
+/// An eviction plan is for what a gang asks for, in which the gang's runtime has no part.
 #[test]
 fn a_beneficiary_that_says_another_runtime_keeps_its_plan() {
     let mut world = two_for_one_gang();

@@ -1,7 +1,7 @@
 //! Decisions end, whatever comes back: from random worlds, in which every pod that is evicted is
 //! made anew at once, the engine comes to rest, and leaves no gang waiting for which there is an
-//! eviction plan. Gangs have priorities, quotas, surplus,
-//! min-runtimes and disruption budgets, and may be moved.
+//! eviction plan. Gangs have priorities, quotas, surplus, min-runtimes and disruption budgets, and
+//! may be moved.
 //!
 //! `REST_SEEDS=100000` looks at more worlds, from the seed `REST_FIRST` on:
 //! `cargo test -p gpu-batch-policies --test victims rest -- --nocapture`.

@@ -4,7 +4,9 @@ use super::cost::{Cost, Loss};
 use super::{Action, NoPlan, Why};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, NEVER_MS, come_back, evictable_from, follow, holdings};
+use crate::gangs::protected::{
+    Holding, NEVER_MS, come_back, evictable_from, follow, holdings, may_lose_room,
+};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
@@ -370,9 +372,7 @@ fn evictable_gang(
 ) -> Option<(EvictableGang, Option<UnixMs>)> {
     let (minimum, is_protected) = (&holding.minimum, holding.is_protected);
     let gang = &state.gangs[minimum.gang];
-    // A PodGroup that was deleted protects nothing: how far its gang came is not known to a process
-    // that has not seen the PodGroup.
-    let runs = progress[minimum.gang].start.complete_ms().is_some() || gang.lacks_object();
+    let runs = may_lose_room(state, progress, minimum.gang);
     // A gang of which a member is on its way to a node, or does not count in the gang's queue, is
     // left alone.
     if minimum.gang == claimant.gang || !gang.spec.preemptible || !runs || !minimum.is_settled {

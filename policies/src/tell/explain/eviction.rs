@@ -4,7 +4,7 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
-use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings};
+use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings, may_lose_room};
 use crate::gpu::GPU;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::names::joined;
@@ -219,8 +219,7 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
     for queue in state.queues.ids() {
         for holding in holdings(state, queue) {
             let gang = holding.minimum.gang;
-            let runs = asked.progress[gang].start.complete_ms().is_some();
-            if gang != asked.gang && (runs || state.gangs[gang].lacks_object()) {
+            if gang != asked.gang && may_lose_room(state, asked.progress, gang) {
                 let port = ports.get(&gang).copied();
                 let rule = rule_that_keeps(state, asked, &holding, port);
                 let name = state.name_of(&state.gangs[gang]);

@@ -6,7 +6,9 @@
 use crate::explain::Takers;
 use crate::facts::{DisruptionBudgetFacts, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, NEVER_MS, come_back, evictable_from, follow, holdings};
+use crate::gangs::protected::{
+    Holding, NEVER_MS, come_back, evictable_from, follow, holdings, may_lose_room,
+};
 use crate::ids::{ById, GangId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -48,8 +50,7 @@ pub(super) fn takers(
         surplus,
         ..Takers::default()
     };
-    let runs = progress[gang].start.complete_ms().is_some();
-    if !runs && !state.gangs[gang].lacks_object() {
+    if !may_lose_room(state, progress, gang) {
         return None;
     }
     let nobody = if !takers.preemptible {

@@ -1,8 +1,9 @@
-//! What the API server refuses of a new pod although every field can be read: no cluster lets such a
-//! pod in, so a plan with it would tell of something that cannot happen.
+//! What the API server refuses of a new pod although every field can be read: no cluster lets such
+//! a pod in, so a plan with it would tell of something that cannot happen.
 //!
-//! The trap: a pod that a cluster has may still break a rule here. It may be older than the rule, or
-//! was changed since: a deadline of 0 is refused of a new pod alone. So pods with a UID are let in.
+//! The trap: a pod that a cluster has may still break a rule here. It may be older than the rule,
+//! or was changed since: a deadline of 0 is refused of a new pod alone. So pods with a UID are let
+//! in.
 //!
 //! Looked at is what decides where a pod can run, and what says how long it runs. Not looked at are
 //! fields without a part in that: a pod without an image is planned.
