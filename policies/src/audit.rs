@@ -313,7 +313,11 @@ fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
 
 /// The tables of classes agree with the nodes.
 fn tables(state: &ClusterState, found: &mut Vec<String>) {
-    for (_, class) in state.classes.iter() {
+    let wrong = state.wrong_tallies();
+    if wrong > 0 {
+        found.push(format!("{wrong} counts of pods by domain are wrong"));
+    }
+    for (id, class) in state.classes.iter() {
         let is_offered = state.offered.has(&class.shape.requests, &class.models);
         if state.offered.is_told() && class.is_offered != is_offered {
             found.push("a class does not know whether nodes have what it asks for".into());
@@ -321,13 +325,15 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
         let Some(table) = class.table.as_ref() else {
             continue;
         };
-        if table.cursor != state.changes.end() {
+        if table.cursor != state.changes.end() || table.relation_stamp != state.relation_stamp(id) {
             continue;
         }
+        let view = state.view(id);
         let mut total = 0u64;
         for (id, node) in state.nodes.iter() {
             let fits = if table.is_eligible(id) {
-                node.multiplicity(class)
+                let most = view.as_ref().map_or(u32::MAX, |view| view.most(id));
+                node.multiplicity(class).min(most)
             } else {
                 0
             };

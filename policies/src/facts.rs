@@ -20,6 +20,7 @@ mod node;
 mod owner;
 mod pod;
 mod queue;
+mod relation;
 mod shape;
 pub mod status;
 mod uid;
@@ -44,6 +45,7 @@ pub use queue::{
     LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
     SelectorRequirement, UNREADABLE_MS,
 };
+pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use shape::{
     HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
     TolerationOperator,

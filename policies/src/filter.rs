@@ -47,6 +47,16 @@ pub(crate) enum Filter {
     Cards,
     /// A queue's limit for this GPU model, which the node has, is reached.
     ModelLimit(Box<str>),
+    /// The node has no label that a topology spread constraint names (PodTopologySpread).
+    NoSpreadLabel,
+    /// The pods of a topology spread constraint would be spread too unevenly (PodTopologySpread).
+    Spread,
+    /// No pod that the required pod affinity selects is near enough (InterPodAffinity).
+    PodAffinity,
+    /// A pod that the required pod anti-affinity selects is too near (InterPodAffinity).
+    PodAntiAffinity,
+    /// A pod that is too near selects this one in its required anti-affinity (InterPodAffinity).
+    OthersAntiAffinity,
 }
 
 impl Filter {
@@ -62,7 +72,12 @@ impl Filter {
             | Self::Resource(_)
             | Self::HostPort
             | Self::Cards
-            | Self::ModelLimit(_) => false,
+            | Self::ModelLimit(_)
+            | Self::NoSpreadLabel
+            | Self::Spread
+            | Self::PodAffinity
+            | Self::PodAntiAffinity
+            | Self::OthersAntiAffinity => false,
         }
     }
 }
@@ -102,6 +117,18 @@ impl fmt::Display for Filter {
                     formatter,
                     "had {product}, whose limit in the queue is reached"
                 )
+            }
+            Self::NoSpreadLabel => formatter
+                .write_str("didn't have the label of a topology spread constraint of the pod"),
+            Self::Spread => {
+                formatter.write_str("didn't match the pod's topology spread constraints")
+            }
+            Self::PodAffinity => formatter.write_str("didn't match the pod's affinity to pods"),
+            Self::PodAntiAffinity => {
+                formatter.write_str("didn't match the pod's anti-affinity to pods")
+            }
+            Self::OthersAntiAffinity => {
+                formatter.write_str("had pods near by whose anti-affinity keeps the pod out")
             }
         }
     }
@@ -159,6 +186,16 @@ impl GpuNode {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the selector and the required affinity of a shape allow a node.
+pub(crate) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
+    affinity::selects(shape, node)
+}
+
+/// Whether a shape tolerates all taints of a node that keep new pods out.
+pub(crate) fn tolerates(shape: &PodShape, node: &NodeFacts) -> bool {
+    untolerated_taint(&shape.tolerations, &node.taints).is_none()
 }
 
 /// Whether pods of this shape could run on a node once it is in order. Ignored is what passes: a
@@ -221,6 +258,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         tolerations,
         cards: _,
         host_ports: _,
+        relations: _,
         unsupported: _,
     } = one;
     *node_selector == other.node_selector

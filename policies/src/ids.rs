@@ -55,8 +55,12 @@ ids! {
     KindId;
     /// A GPU model.
     ModelId;
-    /// A set of labels that pods of ours in one namespace have in common.
+    /// A set of labels that pods in one namespace have in common.
     LabelSetId;
+    /// A count of pods by domain or by node.
+    TallyId;
+    /// A node label whose values are domains to pods.
+    DomainKeyId;
     /// A disruption budget.
     BudgetId;
 }

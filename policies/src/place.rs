@@ -4,7 +4,8 @@
 //! how many fit in each domain, and counting decides. With several shapes, packing by size comes
 //! first; if it fails, two shapes are counted, too (`two_shapes`), and three or more are searched
 //! within a bound (`search`). Sub-groups with domains of their own are packed domain by domain
-//! (`nested`), then searched. A refusal says whether it is proved.
+//! (`nested`), then searched. Members whose places depend on other pods are placed one after the
+//! other (`related`). A refusal says whether it is proved.
 
 mod again;
 mod choices;
@@ -20,6 +21,7 @@ mod pack;
 mod problem;
 mod read_set;
 mod region;
+mod related;
 mod request;
 mod search;
 mod subset;
@@ -160,6 +162,14 @@ pub(crate) fn place(
         let placement = request.placement_of(state, state.pods[pod].class);
         txn.place(state, pod, node, placement);
         return Ok(());
+    }
+    if request.is_related(state) {
+        let start = txn.checkpoint();
+        let placed = related::place(state, txn, request, work);
+        if placed.is_err() {
+            txn.rollback(state, start);
+        }
+        return placed;
     }
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.is_plain() && request.root().pods.iter().all(without_gpus) {

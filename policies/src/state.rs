@@ -25,6 +25,7 @@ pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
 pub(crate) mod reach;
+pub(crate) mod relations;
 pub(crate) mod runtimes;
 mod score;
 pub(crate) mod submitted;
@@ -32,7 +33,7 @@ pub(crate) mod tables;
 pub(crate) mod topologies;
 
 use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
-use crate::ids::{ClassId, GangId, NodeId, PodId, Slab, TopologyId};
+use crate::ids::{ClassId, GangId, NodeId, PodId, Slab, TallyId, TopologyId};
 use crate::queues::{QueueId, QueueTree};
 use crate::resources::ResourceNames;
 use crate::topology::{NodeOrder, Topology};
@@ -56,6 +57,7 @@ use minima::Minima;
 use node::Node;
 use offered::Offered;
 use pod::Pod;
+use relations::Relations;
 use runtimes::Runtimes;
 use rustc_hash::FxBuildHasher;
 use score::Scores;
@@ -85,7 +87,8 @@ pub(crate) struct ClusterState {
     /// Topologies whose only level is a node label that native groups name, by that label.
     label_topologies: BTreeMap<Box<str>, TopologyId>,
     pub(crate) classes: Slab<ClassId, Class>,
-    class_ids: Lookup<Arc<PodShape>, ClassId>,
+    /// Classes by their shape and by the terms of others' anti-affinity that select their pods.
+    class_ids: Lookup<(Arc<PodShape>, Box<[TallyId]>), ClassId>,
     idle_classes: VecDeque<ClassId>,
     pub(crate) kinds: Kinds,
     pub(crate) scores: Scores,
@@ -97,6 +100,7 @@ pub(crate) struct ClusterState {
     /// Pods of ours by their controlling owner, which may make them a gang.
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
     budgets: Budgets,
+    relations: Relations,
     pub(crate) minima: Minima,
     pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
@@ -156,6 +160,7 @@ impl ClusterState {
             jobs: BTreeMap::new(),
             owned: BTreeMap::new(),
             budgets: Budgets::new(),
+            relations: Relations::new(),
             minima: Minima::default(),
             holds: Holds::default(),
             namespaces: BTreeMap::new(),

@@ -24,6 +24,7 @@ mod policy;
 mod problems;
 pub(crate) mod quantity;
 mod queue;
+mod relation;
 mod resources;
 mod selector;
 mod shape;

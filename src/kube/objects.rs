@@ -26,8 +26,8 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement, Toleration,
-    TopologySpreadConstraint, Volume,
+    Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, PodAffinityTerm,
+    Requirement, Toleration, TopologySpreadConstraint, Volume,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

@@ -42,9 +42,11 @@ pub struct PodFacts {
     pub never_preempts: bool,
     /// `spec.schedulingGates`, by name; the pod waits while it has any gate.
     pub gates: Vec<Box<str>>,
-    /// What decides where the pod can run. Foreign pods carry requests and host ports only.
+    /// What decides where the pod can run. Foreign pods carry requests, host ports and their
+    /// anti-affinity only.
     pub shape: Arc<PodShape>,
-    /// `metadata.labels`, by which disruption budgets select pods; of foreign pods none.
+    /// `metadata.labels`, by which disruption budgets and rules of other pods select pods. Of
+    /// foreign pods none is implied.
     pub labels: PodLabels,
     /// The label `gpu-batch.io/pod-group`.
     pub pod_group: Option<Box<str>>,

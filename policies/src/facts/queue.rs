@@ -90,7 +90,7 @@ pub struct QueueResource {
 }
 
 /// A selector over labels: all its requirements must hold; the empty selector selects everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     /// `matchLabels`.
     pub match_labels: Labels,
@@ -121,7 +121,7 @@ impl LabelSelector {
 }
 
 /// One requirement of a [`LabelSelector`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SelectorRequirement {
     /// The label.
     pub key: Box<str>,

@@ -1,6 +1,6 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
-use super::{Amounts, CardNeed, Labels, TaintEffect};
+use super::{Amounts, CardNeed, Labels, Relations, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -26,6 +26,8 @@ pub struct PodShape {
     pub tolerations: Vec<Toleration>,
     /// Ports of the host that the pod opens; sorted.
     pub host_ports: Vec<HostPort>,
+    /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity.
+    pub relations: Option<Box<Relations>>,
     /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
     /// held with the reason `Unsupported`, never placed as if the field were not there.
     pub unsupported: Vec<Box<str>>,

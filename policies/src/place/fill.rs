@@ -316,9 +316,9 @@ impl Load<'_> {
 
 /// The order of nodes for binpack. For pods without GPUs, nodes without GPUs come first; then nodes
 /// with the least free of the scarcest resource, of CPU, of memory; then the order of filling.
-type NodeKey = (bool, Amount, Amount, Amount, u64);
+pub(super) type NodeKey = (bool, Amount, Amount, Amount, u64);
 
-fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
+pub(super) fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
     let (node, class) = (&state.nodes[id], &state.classes[class]);
     (
         !class.accelerated && node.has_gpus(),

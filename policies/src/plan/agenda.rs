@@ -27,6 +27,7 @@ use crate::ids::{ClassId, GangId};
 use crate::plan::order::{CandidateKey, CandidateKind};
 use crate::queues::{LineUp, QueueId};
 use crate::settings::Queueing;
+use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use freed::Freed;
 use line_ups::LineUps;
@@ -50,6 +51,9 @@ pub(crate) struct Agenda {
     /// Refused gangs of which a part is bound, with their shortfall: they wait for no queue's turn.
     unfinished_lacking: BTreeMap<GangId, Shortfall>,
     any_room: BTreeMap<ClassId, BTreeSet<GangId>>,
+    /// Of classes in `any_room` whose places depend on other pods: what these said when a gang was
+    /// refused that was not tried since.
+    relation_stamps: BTreeMap<ClassId, u64>,
     queues: BTreeMap<QueueId, BTreeSet<GangId>>,
     freed: Freed,
     line_ups: LineUps,
@@ -70,6 +74,7 @@ impl Agenda {
             lacking: BTreeMap::new(),
             unfinished_lacking: BTreeMap::new(),
             any_room: BTreeMap::new(),
+            relation_stamps: BTreeMap::new(),
             queues: BTreeMap::new(),
             freed: Freed::default(),
             line_ups: LineUps::new(),
@@ -138,7 +143,13 @@ impl Agenda {
     }
 
     /// Keeps a refused gang until what its refusal names changes.
-    pub(crate) fn park(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
+    pub(crate) fn park(
+        &mut self,
+        state: &ClusterState,
+        gang: GangId,
+        wake: &Wake,
+        (queue, key): (QueueId, &CandidateKey),
+    ) {
         match wake {
             Wake::Eased(shortfall) if key.kind == CandidateKind::Unfinished => {
                 self.unfinished_lacking.insert(gang, *shortfall);
@@ -155,6 +166,10 @@ impl Agenda {
             Wake::AnyRoom(classes, full) => {
                 for class in classes {
                     put_in(&mut self.any_room, *class, gang);
+                    if state.is_related(*class) {
+                        let stamp = state.relation_stamp(*class);
+                        self.relation_stamps.entry(*class).or_insert(stamp);
+                    }
                 }
                 if let Some(full) = full {
                     put_in(&mut self.queues, *full, gang);
@@ -187,6 +202,9 @@ impl Agenda {
             Wake::AnyRoom(classes, full) => {
                 for class in classes {
                     take_out(&mut self.any_room, class, &gang);
+                    if !self.any_room.contains_key(class) {
+                        self.relation_stamps.remove(class);
+                    }
                 }
                 if let Some(full) = full {
                     take_out(&mut self.queues, full, &gang);

@@ -296,6 +296,8 @@ impl Planner {
         for_room
             && is_new
             && key.kind != CandidateKind::Unfinished
+            // Plans count amounts, and do not see which pods would let the gang in by leaving.
+            && !state.has_related_members(gang)
             && !refused.is_some_and(was_refused)
     }
 

@@ -107,6 +107,11 @@ impl Planner {
         }
     }
 
+    /// Whether pods have come or gone on which the places of refused gangs depend.
+    pub(crate) fn is_related_anew(&self, state: &ClusterState) -> bool {
+        self.agenda.is_related_anew(state)
+    }
+
     /// Forgets what was freed, once all gangs that it may help have been tried.
     pub(super) fn forget_freed(
         &mut self,
@@ -214,7 +219,7 @@ impl Planner {
         let place = self.waiting[id].place.clone();
         self.leave_line(id);
         if let Some((queue, key)) = &place {
-            self.agenda.park(id, &wake, *queue, key);
+            self.agenda.park(state, id, &wake, (*queue, key));
         }
         let waiting = &mut self.waiting[id];
         waiting.place = place;

@@ -11,10 +11,11 @@ use crate::state::ClusterState;
 pub(crate) fn wake(state: &ClusterState, request: &Request, refusal: &Refusal) -> Wake {
     let limit = request.model_limits.filter(|_| request.is_limited(state));
     match refusal.innermost() {
-        // Under limits on GPU models there may be room where nothing has been freed.
+        // Under limits on GPU models, and where other pods decide, there may be room where nothing
+        // has been freed.
         Refusal::TooFew {
             class, scope, need, ..
-        } if limit.is_none() => Wake::Eased(Shortfall::Room {
+        } if limit.is_none() && !request.is_related(state) => Wake::Eased(Shortfall::Room {
             class: *class,
             scope: *scope,
             need: *need,

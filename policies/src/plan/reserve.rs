@@ -413,7 +413,8 @@ impl Planner {
             counts,
             now_ms,
         } = asker;
-        let for_room = waits_for_room(reason);
+        // When rules about other pods will let a gang in is not foreseen.
+        let for_room = waits_for_room(reason) && !state.has_related_members(id);
         let place = self.waiting[id].place.clone();
         let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
             return Wish::Refused;

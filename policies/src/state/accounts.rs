@@ -188,6 +188,7 @@ impl ClusterState {
         if self.pods[pod].leaving {
             self.nodes[node].count_leaving(&self.classes[class], true);
         }
+        self.relate(pod, node, true);
         self.node_changed(node, false);
         self.charge(pod, Some(node));
         if self.pods[pod].account().is_none() {
@@ -205,6 +206,7 @@ impl ClusterState {
         if self.pods[pod].leaving {
             self.nodes[node].count_leaving(&self.classes[class], false);
         }
+        self.relate(pod, node, false);
         // tests plant bugs here: room-comes-free
         self.node_changed(node, announce);
         if self.pods[pod].account().is_none() {

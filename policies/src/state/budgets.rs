@@ -1,6 +1,6 @@
 //! Disruption budgets, and which of them select a pod.
 //!
-//! Pods of ours in one namespace with the same stated labels share a label set, and a selector is
+//! Pods in one namespace with the same stated labels share a label set, and a selector is
 //! held against each set once. A selector that also asks for a label that pods of one set may
 //! differ in (see [`PodLabels`]) is held against the pod when the pod is asked about.
 //!
@@ -17,12 +17,12 @@ use crate::ids::{BudgetId, LabelSetId, PodId, Slab};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
-/// All budgets, and the label sets of all pods of ours.
+/// All budgets, and the label sets of all pods.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     budgets: Slab<BudgetId, Budget>,
     sets: Slab<LabelSetId, LabelSet>,
-    /// Namespaces that have a budget or a pod of ours.
+    /// Namespaces that have a budget or a pod.
     namespaces: BTreeMap<Box<str>, Namespace>,
 }
 
@@ -35,7 +35,7 @@ struct Budget {
     of_pod: LabelSelector,
 }
 
-/// The stated labels that some pods of ours in one namespace have in common.
+/// The stated labels that some pods in one namespace have in common.
 #[derive(Debug)]
 struct LabelSet {
     stated: Option<Arc<Labels>>,
@@ -88,8 +88,8 @@ impl Budgets {
         }
     }
 
-    /// The label set of a pod of ours that is new; counts the pod.
-    pub(super) fn enter(&mut self, namespace: &str, labels: &PodLabels) -> LabelSetId {
+    /// The label set of a new pod, and whether no other pod has it; counts the pod.
+    pub(super) fn enter(&mut self, namespace: &str, labels: &PodLabels) -> (LabelSetId, bool) {
         let stated = &labels.stated;
         let namespace = self.namespaces.entry(namespace.into()).or_default();
         let id = namespace.sets.get(stated).copied().unwrap_or_else(|| {
@@ -104,23 +104,21 @@ impl Budgets {
             id
         });
         self.sets[id].pods += 1;
-        id
+        (id, self.sets[id].pods == 1)
     }
 
-    /// The label set of a pod of ours whose labels may have changed, from its last one.
-    pub(super) fn change(
-        &mut self,
-        before: LabelSetId,
-        namespace: &str,
-        labels: &PodLabels,
-    ) -> LabelSetId {
-        // Equal sets mostly are the same copy.
-        if self.sets[before].stated == labels.stated {
-            return before;
-        }
-        let id = self.enter(namespace, labels);
-        self.leave(before, namespace);
-        id
+    /// The stated labels of a label set.
+    pub(super) fn stated(&self, set: LabelSetId) -> Option<&Arc<Labels>> {
+        self.sets[set].stated.as_ref()
+    }
+
+    /// All label sets, each with its namespace.
+    pub(super) fn label_sets(&self) -> impl Iterator<Item = (&str, LabelSetId)> {
+        let namespaces = self.namespaces.iter();
+        namespaces.flat_map(|(name, namespace)| {
+            let sets = namespace.sets.values();
+            sets.map(move |set| (&**name, *set))
+        })
     }
 
     /// Counts one pod less of a label set of a namespace.
@@ -209,7 +207,7 @@ impl ClusterState {
         let own = pod.own.as_deref().into_iter();
         own.flat_map(move |own| {
             let (labels, owner) = (self.labels_of(pod), own.owner.as_ref());
-            let ids = self.budgets.sets[own.label_set].selected_by.iter();
+            let ids = self.budgets.sets[pod.label_set].selected_by.iter();
             let budgets = ids.map(|id| &self.budgets.budgets[*id]);
             let selecting = budgets.filter(move |budget| {
                 let value_of = |key: &str| labels.value(key, &pod.name, owner);
@@ -230,13 +228,12 @@ impl ClusterState {
         budgets.find(|facts| facts.uid == uid)
     }
 
-    /// The labels of a pod of ours; empty for a foreign one.
-    fn labels_of(&self, pod: &Pod) -> PodLabels {
-        let own = pod.own.as_deref();
-        own.map_or_else(PodLabels::default, |own| PodLabels {
-            implied: own.implied_labels,
-            stated: self.budgets.sets[own.label_set].stated.clone(),
-        })
+    /// The labels of a pod.
+    pub(super) fn labels_of(&self, pod: &Pod) -> PodLabels {
+        PodLabels {
+            implied: pod.own.as_deref().map_or(0, |own| own.implied_labels),
+            stated: self.budgets.sets[pod.label_set].stated.clone(),
+        }
     }
 
     /// The names of pods of which it is not known rightly which budgets select them, worked out

@@ -11,11 +11,12 @@ use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::reach::{Confined, Reach};
+use crate::state::relations::ClassRelations;
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
-/// All pods of one shape.
+/// All pods of one shape, and which terms of others' anti-affinity select.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) shape: Arc<PodShape>,
@@ -46,6 +47,8 @@ pub(crate) struct Class {
     /// What one pod asks for, by governed key without GPU models; kept until the governed keys
     /// change.
     pub(crate) governed: Option<Demand>,
+    /// What the class has to do with other pods; `None`: nothing.
+    pub(crate) relations: Option<Box<ClassRelations>>,
     /// How many pods have this shape. A class without pods is kept for a while if it has a table.
     pub(crate) pods: u32,
     /// Where pods of the class fit; made when that is first asked for.
@@ -125,6 +128,7 @@ impl Class {
             reach: None,
             confined: Confined::default(),
             governed: None,
+            relations: None,
             pods: 0,
             table: None,
         }
@@ -170,6 +174,8 @@ pub(crate) struct Table {
     pub(crate) total: u64,
     /// How far in the log of changes this table has read.
     pub(crate) cursor: u64,
+    /// What other pods said of the class when the table was last brought up to date.
+    pub(crate) relation_stamp: u64,
     sums: SmallVec<[DomainSums; 1]>,
 }
 
@@ -194,6 +200,7 @@ impl Table {
             counts: Vec::new(),
             total: 0,
             cursor: 0,
+            relation_stamp: 0,
             sums: SmallVec::new(),
         }
     }

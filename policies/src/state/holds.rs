@@ -409,9 +409,19 @@ impl ClusterState {
 
     /// Takes in that a pod is being deleted.
     pub(crate) fn begin_deletion(&mut self, pod: PodId) {
-        if !core::mem::replace(&mut self.pods[pod].deleting, true) {
-            self.set_leaving(pod, true);
+        if self.pods[pod].deleting {
+            return;
         }
+        // Rules about other pods may count pods no more that are being deleted.
+        let node = self.pods[pod].stage.node();
+        if let Some(node) = node {
+            self.relate(pod, node, false);
+        }
+        self.pods[pod].deleting = true;
+        if let Some(node) = node {
+            self.relate(pod, node, true);
+        }
+        self.set_leaving(pod, true);
     }
 
     /// Counts the room of a pod as coming, if it has a place or gets one, or not any more.

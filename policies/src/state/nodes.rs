@@ -71,6 +71,9 @@ impl ClusterState {
         if model_changed {
             self.charge_node(id);
         }
+        if !same_rules {
+            self.relabel(id);
+        }
         if let Some(labels) = labels {
             self.place_in_topologies(id, &labels);
             self.touch_gangs_on(id);
@@ -99,6 +102,7 @@ impl ClusterState {
         self.charge_node(id);
         self.nodes[id].set_allocatable(&SmallVec::new());
         self.nodes[id].cards.set(&[]);
+        self.relabel(id);
         self.remove_from_topologies(id);
         self.unrank(id);
         self.judge_node(id);

@@ -17,6 +17,8 @@ pub(crate) struct Pod {
     pub(crate) namespace: Box<str>,
     pub(crate) name: Box<str>,
     pub(crate) class: ClassId,
+    /// The stated labels of the pod, see [`PodLabels`](crate::facts::PodLabels).
+    pub(crate) label_set: LabelSetId,
     pub(crate) priority: i32,
     pub(crate) created_ms: UnixMs,
     pub(crate) stage: Stage,
@@ -96,8 +98,6 @@ impl Stage {
 #[derive(Debug)]
 pub(crate) struct Own {
     pub(crate) gang: Option<GangId>,
-    /// The stated labels of the pod, see [`PodLabels`](crate::facts::PodLabels).
-    pub(crate) label_set: LabelSetId,
     /// The implied labels of the pod, a bit each.
     pub(crate) implied_labels: u16,
     pub(crate) pod_group: Option<Box<str>>,

@@ -3,9 +3,12 @@
 use super::ClusterState;
 use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
+use crate::facts::PodShape;
 use crate::facts::{CardIndex, PodFacts, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
-use alloc::boxed::Box;
+use crate::state::relations::ClassRelations;
+use alloc::{boxed::Box, sync::Arc};
+use smallvec::SmallVec;
 
 /// The stage of a pod that ended well.
 const SUCCEEDED: Stage = Stage::Ended { succeeded: true };
@@ -57,18 +60,18 @@ impl ClusterState {
     }
 
     fn add_pod(&mut self, facts: PodFacts) {
-        let class = self.enter_class(&facts.shape);
+        // Which terms of other pods select the pod is known once it has its labels.
+        let class = self.enter_class(&facts.shape, &[]);
         let node = facts.node.as_deref().map(|name| self.node_id(name));
         let ended = facts.phase.ended();
-        let own = facts.ours.then(|| {
-            let label_set = self.budgets.enter(&facts.namespace, &facts.labels);
-            Box::new(own(&facts, label_set, None))
-        });
+        let label_set = self.enter_label_set(&facts);
+        let own = facts.ours.then(|| Box::new(own(&facts, None)));
         let pod = self.pods.insert(Pod {
             uid: facts.uid,
             namespace: facts.namespace.clone(),
             name: facts.name.clone(),
             class,
+            label_set,
             priority: facts.priority,
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
@@ -82,6 +85,8 @@ impl ClusterState {
             own,
         });
         self.pod_ids.insert(facts.uid, pod);
+        self.follow_new_terms();
+        self.reclass(pod);
         self.note_owner(pod);
         self.regroup(pod);
         if ended {
@@ -96,7 +101,7 @@ impl ClusterState {
             self.occupy(pod, node);
         }
         if facts.ours && !ended {
-            self.count_kind(class);
+            self.count_kind(self.pods[pod].class);
         }
         self.note_deletion(pod, facts.deletion_ms);
     }
@@ -108,14 +113,12 @@ impl ClusterState {
         let record = &mut self.pods[pod];
         record.running = facts.phase == PodPhase::Running;
         record.priority = facts.priority;
-        if record.own.is_some() {
+        self.change_labels(pod, &facts);
+        if self.pods[pod].own.is_some() {
             self.forget_owner(pod);
             let record = &mut self.pods[pod];
             record.own = record.own.take().map(|before| {
-                // The pod stays in the namespace in which it was first seen.
-                let (set, namespace) = (before.label_set, &record.namespace);
-                let label_set = self.budgets.change(set, namespace, &facts.labels);
-                let own = own(&facts, label_set, Some(before));
+                let own = own(&facts, Some(before));
                 record.glance = own.glance();
                 Box::new(own)
             });
@@ -126,14 +129,78 @@ impl ClusterState {
         self.touched.extend(gang);
     }
 
+    /// The label set of a new pod, of which it is known which rules of others select it.
+    fn enter_label_set(&mut self, facts: &PodFacts) -> LabelSetId {
+        let (set, is_new) = self.budgets.enter(&facts.namespace, &facts.labels);
+        if is_new {
+            self.match_tallies(set, &facts.namespace);
+        }
+        set
+    }
+
+    /// Takes in the labels of a pod, which rules of other pods may select or not any more.
+    fn change_labels(&mut self, pod: PodId, facts: &PodFacts) {
+        let record = &self.pods[pod];
+        let implied = record.own.as_deref().map_or(0, |own| own.implied_labels);
+        let same_stated = self.budgets.stated(record.label_set) == facts.labels.stated.as_ref();
+        if same_stated && implied == facts.labels.implied {
+            return;
+        }
+        let (before, node) = (record.label_set, record.stage.node());
+        if let Some(node) = node {
+            self.relate(pod, node, false);
+        }
+        // The pod stays in the namespace in which it was first seen.
+        let namespace = self.pods[pod].namespace.clone();
+        let (set, is_new) = self.budgets.enter(&namespace, &facts.labels);
+        if is_new {
+            self.match_tallies(set, &namespace);
+        }
+        self.budgets.leave(before, &namespace);
+        self.pods[pod].label_set = set;
+        if let Some(own) = self.pods[pod].own.as_deref_mut() {
+            own.implied_labels = facts.labels.implied;
+        }
+        if let Some(node) = node {
+            self.relate(pod, node, true);
+        }
+        self.reclass(pod);
+    }
+
     /// Moves a pod whose shape has changed to its new class: it was resized in place, or its node
     /// selector was made narrower while it was gated.
     fn change_class(&mut self, pod: PodId, facts: &PodFacts) {
         let before = self.pods[pod].class;
-        if self.classes[before].shape == facts.shape {
+        if self.classes[before].shape != facts.shape {
+            self.move_to_class(pod, &facts.shape);
+            self.follow_new_terms();
+        }
+    }
+
+    /// Moves a pod of ours to another class if other terms of anti-affinity select it now.
+    pub(super) fn reclass(&mut self, pod: PodId) {
+        if self.pods[pod].own.is_none() {
             return;
         }
-        let class = self.enter_class(&facts.shape);
+        let class = &self.classes[self.pods[pod].class];
+        let known = class
+            .relations
+            .as_deref()
+            .map(ClassRelations::terms_of_others);
+        if *known.unwrap_or_default() != *self.kept_out(pod) {
+            let shape = class.shape.clone();
+            self.move_to_class(pod, &shape);
+            self.touched.extend(self.pods[pod].gang());
+        }
+    }
+
+    fn move_to_class(&mut self, pod: PodId, shape: &Arc<PodShape>) {
+        let before = self.pods[pod].class;
+        let kept_out = match self.pods[pod].own.is_some() {
+            true => self.kept_out(pod),
+            false => SmallVec::new(),
+        };
+        let class = self.enter_class(shape, &kept_out);
         let node = self.pods[pod].stage.node();
         if let Some(node) = node {
             self.vacate(pod, node, false);
@@ -229,9 +296,8 @@ impl ClusterState {
         self.close_account(pod);
         self.forget_owner(pod);
         self.leave_gang(pod);
-        if let Some(own) = &self.pods[pod].own {
-            self.budgets.leave(own.label_set, &self.pods[pod].namespace);
-        }
+        let record = &self.pods[pod];
+        self.budgets.leave(record.label_set, &record.namespace);
         let class = self.pods[pod].class;
         self.pods.remove(pod);
         self.leave_class(class);
@@ -259,7 +325,7 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 
 /// The part of a pod's record that only pods of ours have, from new facts. What only the engine
 /// knows is kept from the record `before`.
-fn own(facts: &PodFacts, label_set: LabelSetId, before: Option<Box<Own>>) -> Own {
+fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
     let (gang, account, failure, condition_ms, bound) = match before {
         Some(own) => (
@@ -278,7 +344,6 @@ fn own(facts: &PodFacts, label_set: LabelSetId, before: Option<Box<Own>>) -> Own
     });
     Own {
         gang,
-        label_set,
         implied_labels: facts.labels.implied,
         pod_group: facts.pod_group.clone(),
         sub_group: facts.sub_group.clone(),

@@ -4,7 +4,8 @@ use super::ClusterState;
 use super::class::{Class, Table};
 use crate::facts::PodShape;
 use crate::filter::{self, Filter};
-use crate::ids::{ById, ClassId, NodeId};
+use crate::ids::{ById, ClassId, NodeId, TallyId};
+use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
 
 /// How many classes without pods are kept, so that a class that comes and goes keeps its table.
@@ -44,16 +45,19 @@ impl ChangeLog {
 }
 
 impl ClusterState {
-    /// The class of a shape; counts one more pod of it.
-    pub(crate) fn enter_class(&mut self, shape: &Arc<PodShape>) -> ClassId {
-        let id = match self.class_ids.get(shape) {
+    /// The class of a shape of pods that some terms of others' anti-affinity select; counts one
+    /// more pod of it.
+    pub(crate) fn enter_class(&mut self, shape: &Arc<PodShape>, kept_out: &[TallyId]) -> ClassId {
+        let key = (shape.clone(), kept_out.into());
+        let id = match self.class_ids.get(&key) {
             Some(id) => *id,
             None => {
                 let is_offered = |models: &[_]| self.offered.has(&shape.requests, models);
                 let (names, kinds) = (&mut self.resource_names, &mut self.kinds);
-                let class = Class::new(shape.clone(), names, kinds, is_offered);
+                let mut class = Class::new(shape.clone(), names, kinds, is_offered);
+                class.relations = self.begin_relations(shape, kept_out);
                 let id = self.classes.insert(class);
-                self.class_ids.insert(shape.clone(), id);
+                self.class_ids.insert(key, id);
                 self.begin_reach(id);
                 id
             }
@@ -89,7 +93,15 @@ impl ClusterState {
 
     fn remove_class(&mut self, id: ClassId) {
         if let Some(class) = self.classes.remove(id) {
-            self.class_ids.remove(&class.shape);
+            let kept_out = class
+                .relations
+                .as_deref()
+                .map(ClassRelations::terms_of_others);
+            let key = (class.shape.clone(), kept_out.unwrap_or_default().into());
+            if let Some(relations) = class.relations.as_deref() {
+                self.end_relations(relations);
+            }
+            self.class_ids.remove(&key);
             if self.kinds.leave(class.kind) {
                 self.scores.forget_kind(class.kind);
             }
@@ -98,29 +110,36 @@ impl ClusterState {
 
     /// Brings the table of a class up to date.
     pub(crate) fn refresh(&mut self, id: ClassId) {
+        let stamp = self.relation_stamp(id);
         if self.classes[id]
             .table
             .as_ref()
-            .is_some_and(|t| t.cursor == self.changes.end())
+            .is_some_and(|t| t.cursor == self.changes.end() && t.relation_stamp == stamp)
         {
             return;
         }
+        self.include_nodes(id);
         let (mut table, fresh) = match self.classes[id].table.take() {
             Some(table) => (table, false),
             None => (Box::new(self.judge_all(id)), true),
         };
         let class = &self.classes[id];
-        let cursor = table.cursor;
+        let view = self.view(id);
+        let (cursor, same) = (table.cursor, table.relation_stamp == stamp);
         let mut update = |id: NodeId| {
             let node = self.nodes.get(id).filter(|_| table.is_eligible(id));
-            let fits = node.map_or(0, |node| node.multiplicity(class));
+            let mut fits = node.map_or(0, |node| node.multiplicity(class));
+            if let Some(view) = view.as_ref().filter(|_| fits > 0) {
+                fits = fits.min(view.most(id));
+            }
             table.set_count(id, fits, &self.topologies);
         };
-        match self.changes.since(cursor).filter(|_| !fresh) {
+        match self.changes.since(cursor).filter(|_| !fresh && same) {
             Some(changed) => changed.for_each(&mut update),
             None => self.nodes.numbers().for_each(&mut update),
         }
         table.cursor = self.changes.end();
+        table.relation_stamp = stamp;
         self.classes[id].table = Some(table);
     }
 

@@ -347,6 +347,8 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     let mut open = 0u32;
     let mut all = 0u32;
+    let mut eligible = false;
+    let view = state.view(class);
     for (id, node) in state.nodes.iter() {
         if node.known.is_none() {
             continue;
@@ -355,14 +357,19 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
         let Some(table) = state.table_as_of(class) else {
             continue;
         };
+        let view = view.as_ref().filter(|_| table.is_eligible(id));
+        let kept_out = view.filter(|_| node.multiplicity(&state.classes[class]) > 0);
         if table.count(id) > 0 {
             open += 1;
+        } else if let Some(Err(filter)) = kept_out.map(|view| view.verdict(id)) {
+            *refused.entry(filter).or_insert(0) += 1;
+            eligible = true;
         } else if table.is_eligible(id) {
             let missing = node.lacking(&state.classes[class]);
             *lacking.entry(missing).or_insert(0) += 1;
         }
     }
-    let eligible = open > 0 || !lacking.is_empty();
+    eligible |= open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
     for (missing, nodes) in lacking {
         *refused.entry(filter_of(state, missing)).or_insert(0) += nodes;

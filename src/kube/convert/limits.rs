@@ -24,6 +24,9 @@ pub(crate) const PAIRS: usize = 512;
 /// Taints, tolerations, ports, terms, requirements of a term, values of a requirement, gates.
 pub(crate) const ENTRIES: usize = 1_024;
 
+/// Required terms of a pod about other pods, of each sort. Each is a count of pods by domain.
+pub(crate) const POD_TERMS: usize = 32;
+
 /// All text of a pod's selectors, affinity and tolerations, in bytes: a thousand node names.
 pub(crate) const SHAPE_TEXT: usize = 64 * 1_024;
 

@@ -40,7 +40,15 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
         None
     } else {
         let shape = shape::foreign(pod);
-        Some(outline(pod, false, phase, shape, converter))
+        let mut facts = outline(pod, false, phase, shape, converter);
+        facts.labels = PodLabels {
+            implied: 0,
+            stated: match pod.metadata.labels.0.is_empty() {
+                true => None,
+                false => Some(converter.labels.share(pod.metadata.labels.0.clone())),
+            },
+        };
+        Some(facts)
     }
 }
 

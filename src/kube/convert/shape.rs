@@ -1,7 +1,7 @@
 //! What decides where a pod can run.
 
 use super::problems::Problems;
-use super::{limits, resources, selector, unsupported};
+use super::{limits, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod};
 use gpu_batch_policies::facts::{
     HostPort, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
@@ -22,6 +22,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
         host_ports: host_ports(pod, problems),
+        relations: relation::own(pod, problems),
         unsupported,
     };
     shape.unsupported.truncate(limits::PROBLEMS);
@@ -37,16 +38,18 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         shape.node_selector.clear();
         shape.node_affinity = None;
         shape.tolerations.clear();
+        shape.relations = None;
     }
     shape
 }
 
-/// The shape of another scheduler's pod: the room that it takes.
+/// The shape of another scheduler's pod: the room that it takes, and which pods it keeps away.
 pub(super) fn foreign(pod: &Pod) -> PodShape {
     let mut unread = Problems::default();
     PodShape {
         requests: resources::requests(pod, &mut unread),
         host_ports: host_ports(pod, &mut unread),
+        relations: relation::foreign(pod),
         ..PodShape::default()
     }
 }
@@ -174,7 +177,9 @@ fn text_of(shape: &PodShape) -> usize {
         .tolerations
         .iter()
         .map(|toleration| toleration.key.len() + toleration.value.len());
-    pairs.chain(terms).chain(tolerations).sum()
+    let relations = shape.relations.as_deref().map(relation::text_of);
+    let own = pairs.chain(terms).chain(tolerations);
+    own.chain(relations).sum()
 }
 
 fn text_of_term(term: &NodeSelectorTerm) -> usize {

@@ -6,7 +6,7 @@
 
 use super::keys;
 use super::resources::{self, ContainerField};
-use crate::kube::objects::{Container, Pod, PodAffinity, PodSpec};
+use crate::kube::objects::{Container, Pod};
 
 /// Annotations by which users ask other schedulers for a part of a card or for certain cards.
 const ANNOTATIONS: [&str; 10] = [
@@ -53,7 +53,6 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     if !of_pod.unwrap_or_default().is_empty() {
         fields.push("spec.resources.claims".into());
     }
-    relations(spec, &mut fields);
     for (field, container) in resources::all_containers(spec) {
         in_container(field, container, &mut fields);
     }
@@ -63,34 +62,6 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
         }
     }
     fields
-}
-
-/// Rules about other pods.
-fn relations(spec: &PodSpec, fields: &mut Vec<Box<str>>) {
-    if let Some(affinity) = &spec.affinity {
-        let relations = [
-            ("podAffinity", &affinity.pod_affinity),
-            ("podAntiAffinity", &affinity.pod_anti_affinity),
-        ];
-        for (name, relation) in relations {
-            if relation.as_ref().is_some_and(is_required) {
-                fields.push(
-                    format!("spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution")
-                        .into(),
-                );
-            }
-        }
-    }
-    let constraints = spec.topology_spread_constraints.iter().flatten();
-    for (index, constraint) in constraints.enumerate() {
-        if constraint.when_unsatisfiable.as_deref() != Some("ScheduleAnyway") {
-            fields.push(format!("spec.topologySpreadConstraints[{index}]").into());
-        }
-    }
-}
-
-fn is_required(affinity: &PodAffinity) -> bool {
-    !affinity.required.as_deref().unwrap_or_default().is_empty()
 }
 
 fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {

@@ -1,5 +1,6 @@
 //! What a pod asks of the node and of other pods; of its volumes, whether they restrict nodes.
 
+use super::LabelSelector;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -57,9 +58,27 @@ pub struct Requirement {
 /// `podAffinity` or `podAntiAffinity`, without preferences.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PodAffinity {
-    /// `requiredDuringSchedulingIgnoredDuringExecution`; only its presence matters.
+    /// `requiredDuringSchedulingIgnoredDuringExecution`.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    pub required: Option<Vec<IgnoredAny>>,
+    pub required: Option<Vec<PodAffinityTerm>>,
+}
+
+/// A term: a pod that it selects, in the domain of a node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodAffinityTerm {
+    /// `labelSelector`.
+    pub label_selector: Option<LabelSelector>,
+    /// `namespaces`.
+    pub namespaces: Option<Vec<Box<str>>>,
+    /// `topologyKey`.
+    pub topology_key: Option<Box<str>>,
+    /// `namespaceSelector`.
+    pub namespace_selector: Option<LabelSelector>,
+    /// `matchLabelKeys`.
+    pub match_label_keys: Option<Vec<Box<str>>>,
+    /// `mismatchLabelKeys`.
+    pub mismatch_label_keys: Option<Vec<Box<str>>>,
 }
 
 /// A toleration.
@@ -81,6 +100,20 @@ pub struct Toleration {
 pub struct TopologySpreadConstraint {
     /// `whenUnsatisfiable`: `DoNotSchedule` is a rule, `ScheduleAnyway` a preference.
     pub when_unsatisfiable: Option<Box<str>>,
+    /// `maxSkew`.
+    pub max_skew: Option<i64>,
+    /// `topologyKey`.
+    pub topology_key: Option<Box<str>>,
+    /// `labelSelector`.
+    pub label_selector: Option<LabelSelector>,
+    /// `minDomains`.
+    pub min_domains: Option<i64>,
+    /// `nodeAffinityPolicy`: `Honor`, the default, or `Ignore`.
+    pub node_affinity_policy: Option<Box<str>>,
+    /// `nodeTaintsPolicy`: `Honor`, or `Ignore`, the default.
+    pub node_taints_policy: Option<Box<str>>,
+    /// `matchLabelKeys`.
+    pub match_label_keys: Option<Vec<Box<str>>>,
 }
 
 /// A volume, of which is read only whether it restricts where the pod can run.

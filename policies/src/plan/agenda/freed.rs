@@ -71,7 +71,10 @@ impl Agenda {
     ) -> Stirred {
         let nodes = core::mem::take(&mut state.freed);
         let released = core::mem::take(&mut state.released);
-        let mut stirred = Stirred::default();
+        let mut stirred = Stirred {
+            gangs: self.take_related(state),
+            ..Stirred::default()
+        };
         if nodes.is_empty() && released.is_empty() {
             return stirred;
         }
@@ -104,6 +107,24 @@ impl Agenda {
             }
         }
         stirred
+    }
+
+    /// Whether pods have come or gone on which the places of refused gangs depend.
+    pub(crate) fn is_related_anew(&self, state: &ClusterState) -> bool {
+        let mut stamps = self.relation_stamps.iter();
+        stamps.any(|(class, stamp)| state.relation_stamp(*class) != *stamp)
+    }
+
+    /// The gangs that were refused before other pods came or went on which their places depend.
+    fn take_related(&mut self, state: &ClusterState) -> BTreeSet<GangId> {
+        let mut gangs = BTreeSet::new();
+        for (class, stamp) in &mut self.relation_stamps {
+            let now = state.relation_stamp(*class);
+            if core::mem::replace(stamp, now) != now {
+                gangs.extend(self.any_room.get(class).into_iter().flatten());
+            }
+        }
+        gangs
     }
 
     /// The shortfalls of room that these nodes ease.

@@ -57,7 +57,7 @@ impl Planner {
         let (Wait::Room(refused, _), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return None;
         };
-        let for_room = super::waits_for_room(refused.reason);
+        let for_room = super::waits_for_room(refused.reason) && !state.has_related_members(id);
         if settings.reservations == 0 || !for_room || waiting.claim.awaited.is_some() {
             return None;
         }

@@ -148,7 +148,9 @@ fn a_foreign_pod_has_no_budget_and_nothing_is_kept_of_pods_that_are_gone() {
     ]);
     assert_eq!(names(&state, 0), Vec::<String>::new());
     assert_eq!(names(&state, 1), ["all"]);
-    state.delete(ObjectKey::Pod(Uid(2)));
+    for uid in [1, 2] {
+        state.delete(ObjectKey::Pod(Uid(uid)));
+    }
     assert_eq!(state.budgets.sets.len(), 0);
     state.delete(ObjectKey::DisruptionBudget("a".into(), "all".into()));
     state.delete(ObjectKey::DisruptionBudget("a".into(), "never".into()));

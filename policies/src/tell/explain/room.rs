@@ -10,6 +10,7 @@ use crate::queues::{GovernedId, QueueId};
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::node::{KnownNode, Lacking};
+use crate::state::relations::View;
 use crate::tell::words::{
     asks, filter_of, labels, may_be_on_new_nodes, scarcest, selected, tight_limits, too_few,
     unknown_resources,
@@ -85,10 +86,14 @@ pub(crate) fn shortage(
     now_ms: UnixMs,
 ) -> (Shortage, String) {
     let class = &state.classes[missing.class];
+    let view = state.view(missing.class);
     let judged: Vec<Judged> = state
         .nodes
         .iter()
-        .filter_map(|(id, node)| Some(judge(state, missing, id, node.known.as_ref()?)))
+        .filter_map(|(id, node)| {
+            let known = node.known.as_ref()?;
+            Some(judge(state, missing, view.as_ref(), (id, known)))
+        })
         .collect();
     let inside = |judged: &&Judged| {
         let mut inside = missing.inside.iter();
@@ -170,7 +175,12 @@ fn sum(one: u64, other: u64) -> u64 {
     one.saturating_add(other)
 }
 
-fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode) -> Judged {
+fn judge(
+    state: &ClusterState,
+    missing: &Missing,
+    view: Option<&View<'_>>,
+    (id, known): (NodeId, &KnownNode),
+) -> Judged {
     let (node, class) = (&state.nodes[id], &state.classes[missing.class]);
     let free = u64::from(node.multiplicity(class));
     let mut judged = Judged {
@@ -193,7 +203,10 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         }
         Some(Ok(())) => {
             judged.fits_empty = node.multiplicity_empty(class);
-            if free == 0 {
+            if let Some(Err(filter)) = view.filter(|_| free > 0).map(|view| view.verdict(id)) {
+                judged.refused = Some(filter);
+                judged.would_hold = free;
+            } else if free == 0 {
                 judged.lacking = Some(node.lacking(class));
                 judged.refused = Some(filter_of(state, node.lacking(class)));
             } else if allowed(state, missing, judged.model) == 0 {

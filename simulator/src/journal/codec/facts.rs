@@ -5,10 +5,11 @@ use gpu_batch_policies::facts::{
     CardFacts, CardNeed, DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts,
     LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts,
     NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts,
-    PodGroupFacts, PodKind, PodLabels, PodPhase, PodShape, PriorityClassFacts, Problem, Protocol,
-    QueueFacts, QueueResource, Readiness, ScheduledCondition, SelectorRequirement, SubGroupFacts,
-    Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint,
-    TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape, PodTerm,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
+    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
+    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -64,7 +65,14 @@ fields! {
     ScheduledCondition { reason, message }
     PodShape {
         requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
-        unsupported,
+        relations, unsupported,
+    }
+    Relations { namespace, affinity, anti_affinity, spread }
+    PodTerm { topology_key, selection, selects_own_labels }
+    PodSelection { namespaces, namespace_selector, labels }
+    SpreadRule {
+        topology_key, max_skew, min_domains, labels, selects_own_labels, honors_affinity,
+        honors_taints,
     }
     NodeSelectorTerm { match_expressions, match_fields }
     MatchRequirement { key, operator, values }

@@ -155,8 +155,22 @@ static REQUIREMENT: Message = Message(&[
 static POD_AFFINITY: Message = Message(&[(
     1,
     "requiredDuringSchedulingIgnoredDuringExecution",
-    List(&Present),
+    List(&Inner(&POD_AFFINITY_TERM)),
 )]);
+
+static POD_AFFINITY_TERM: Message = Message(&[
+    (1, "labelSelector", Inner(&LABEL_SELECTOR)),
+    (2, "namespaces", List(&Text)),
+    (3, "topologyKey", Text),
+    (4, "namespaceSelector", Inner(&LABEL_SELECTOR)),
+    (5, "matchLabelKeys", List(&Text)),
+    (6, "mismatchLabelKeys", List(&Text)),
+]);
+
+static LABEL_SELECTOR: Message = Message(&[
+    (1, "matchLabels", Map(&Text)),
+    (2, "matchExpressions", List(&Inner(&REQUIREMENT))),
+]);
 
 static TOLERATION: Message = Message(&[
     (1, "key", Text),
@@ -165,7 +179,16 @@ static TOLERATION: Message = Message(&[
     (4, "effect", Text),
 ]);
 
-static TOPOLOGY_SPREAD_CONSTRAINT: Message = Message(&[(3, "whenUnsatisfiable", Text)]);
+static TOPOLOGY_SPREAD_CONSTRAINT: Message = Message(&[
+    (1, "maxSkew", Integer),
+    (2, "topologyKey", Text),
+    (3, "whenUnsatisfiable", Text),
+    (4, "labelSelector", Inner(&LABEL_SELECTOR)),
+    (5, "minDomains", Integer),
+    (6, "nodeAffinityPolicy", Text),
+    (7, "nodeTaintsPolicy", Text),
+    (8, "matchLabelKeys", List(&Text)),
+]);
 
 static VOLUME: Message = Message(&[(2, "volumeSource", Embedded(&VOLUME_SOURCE))]);
 

@@ -1,0 +1,263 @@
+//! Whether the pods on nodes let one more pod of a class in.
+
+use super::{ClassRelations, DomainKey, Relations};
+use crate::facts::SpreadRule;
+use crate::filter::{self, Filter};
+use crate::ids::{ClassId, GangId, NodeId, TallyId};
+use crate::state::ClusterState;
+use crate::state::pod::Stage;
+use alloc::{vec, vec::Vec};
+
+/// What other pods say of a class, as the state is now in the transaction.
+///
+/// The trap: it holds for the next pod of the class. Any pod that gets a place may change it.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    relations: &'a Relations,
+    class: &'a ClassRelations,
+    /// A pod of the class may be the first of its kind anywhere.
+    may_be_first: bool,
+    spread: Vec<SpreadView<'a>>,
+}
+
+/// How the pods of a rule of spread are spread now.
+#[derive(Debug)]
+struct SpreadView<'a> {
+    rule: &'a SpreadRule,
+    key: &'a DomainKey,
+    /// How many pods there are in each domain, by number.
+    counts: Vec<u32>,
+    /// How many pods there are in the domain that has fewest.
+    fewest: u32,
+}
+
+impl View<'_> {
+    /// Whether one more pod of the class may go to a node.
+    ///
+    /// # Errors
+    /// The first rule that refuses, in the order in which kube-scheduler asks its plugins.
+    pub(crate) fn verdict(&self, node: NodeId) -> Result<(), Filter> {
+        for spread in &self.spread {
+            let value = spread.key.of_node[node];
+            if value == 0 {
+                return Err(Filter::NoSpreadLabel);
+            }
+            if spread.left(value) == 0 {
+                return Err(Filter::Spread);
+            }
+        }
+        if !self.likes(node) {
+            return Err(Filter::PodAffinity);
+        }
+        let mut avoided = self.class.anti_affinity.iter().map(|(tally, _)| *tally);
+        if avoided.any(|tally| self.has_any(tally, node)) {
+            return Err(Filter::PodAntiAffinity);
+        }
+        if self
+            .class
+            .kept_out
+            .iter()
+            .any(|tally| self.has_any(*tally, node))
+        {
+            return Err(Filter::OthersAntiAffinity);
+        }
+        Ok(())
+    }
+
+    /// How many more pods of the class other pods let in to a node, one after the other.
+    pub(crate) fn most(&self, node: NodeId) -> u32 {
+        if self.verdict(node).is_err() {
+            return 0;
+        }
+        let keeps_apart = |(tally, selects_itself): &(TallyId, bool)| {
+            *selects_itself && self.value(*tally, node) > 0
+        };
+        if self.class.anti_affinity.iter().any(keeps_apart) {
+            return 1;
+        }
+        let rules = self.spread.iter().filter(|spread| spread.counts_itself());
+        let left = rules.map(|spread| spread.left(spread.key.of_node[node]));
+        left.min().unwrap_or(u32::MAX)
+    }
+
+    /// The domain of a node that all pods of the class must share with the first of them, if there
+    /// is none yet and they select each other; 0: the node is in none.
+    pub(crate) fn first_domain(&self, node: NodeId) -> Option<u32> {
+        let tally = self.class.affinity.first().filter(|_| self.may_be_first)?;
+        Some(self.value(*tally, node))
+    }
+
+    /// Whether pods of the class that get a place never open nodes to others of it.
+    pub(crate) fn only_closes(&self) -> bool {
+        self.class.affinity.is_empty() && self.spread.is_empty()
+    }
+
+    /// The domain of a node in which there may be one pod of the class, if there is any such.
+    pub(crate) fn apart(&self, node: NodeId) -> Option<u32> {
+        let of_itself = self
+            .class
+            .anti_affinity
+            .iter()
+            .filter(|(_, of_itself)| *of_itself);
+        let mut domains = of_itself.map(|(tally, _)| self.value(*tally, node));
+        domains.next().filter(|domain| *domain > 0)
+    }
+
+    /// The number of the domain of a node that a tally counts by; 0: the node is in none.
+    fn value(&self, tally: TallyId, node: NodeId) -> u32 {
+        let key = self.relations.tallies[tally].of.key();
+        self.relations.keys[key].of_node[node]
+    }
+
+    fn has_any(&self, tally: TallyId, node: NodeId) -> bool {
+        let value = self.value(tally, node);
+        value > 0 && self.relations.tallies[tally].count(value) > 0
+    }
+
+    /// Whether the pods that the affinity selects are near enough.
+    fn likes(&self, node: NodeId) -> bool {
+        let affinity = &self.class.affinity;
+        affinity.iter().all(|tally| self.value(*tally, node) > 0)
+            && (self.may_be_first || affinity.iter().all(|tally| self.has_any(*tally, node)))
+    }
+}
+
+impl SpreadView<'_> {
+    fn counts_itself(&self) -> bool {
+        self.rule.selects_own_labels
+    }
+
+    /// How many more pods may come to a domain, as long as the fewest stay; 0: none.
+    fn left(&self, value: u32) -> u32 {
+        let there = self.counts.get(value as usize).copied().unwrap_or(0);
+        let most = self.fewest.saturating_add(self.rule.max_skew);
+        match self.counts_itself() {
+            true => most.saturating_sub(there),
+            false => u32::from(there <= most),
+        }
+    }
+}
+
+impl ClusterState {
+    /// A number that changes with everything about other pods that decides where pods of a class
+    /// may go; 0: nothing does.
+    pub(crate) fn relation_stamp(&self, class: ClassId) -> u64 {
+        let relations = self
+            .classes
+            .get(class)
+            .and_then(|class| class.relations.as_deref());
+        relations.map_or(0, |relations| self.relations.stamp(relations))
+    }
+
+    /// Whether where pods of a class may go depends on other pods.
+    pub(crate) fn is_related(&self, class: ClassId) -> bool {
+        let relations = self.classes[class].relations.as_deref();
+        relations.is_some_and(ClassRelations::decides)
+    }
+
+    /// Whether where any waiting member of a gang may go depends on other pods.
+    pub(crate) fn has_related_members(&self, gang: GangId) -> bool {
+        let members = self.gangs[gang].members.iter().map(|pod| &self.pods[*pod]);
+        let mut waiting = members.filter(|pod| pod.stage == Stage::Waiting);
+        !self.relations.is_empty() && waiting.any(|pod| self.is_related(pod.class))
+    }
+
+    /// What other pods say of a class; `None`: it does not depend on them.
+    pub(crate) fn view(&self, id: ClassId) -> Option<View<'_>> {
+        let relations = &self.relations;
+        let class = self.classes[id].relations.as_deref()?;
+        let rules = self.classes[id].shape.relations.as_deref();
+        // Each term that selects a pod counts it once; without a label it counts nowhere.
+        let none = |tally: &TallyId| relations.tallies[*tally].total == 0;
+        let may_be_first = class.likes_itself && class.affinity.iter().all(none);
+        let spread = rules.map_or(&[] as &[SpreadRule], |rules| &rules.spread);
+        let spread = spread.iter().zip(&class.spread).enumerate();
+        let spread = spread.map(|(at, (rule, tally))| self.spread_view(class, rule, at, *tally));
+        Some(View {
+            relations,
+            class,
+            may_be_first,
+            spread: spread.collect(),
+        })
+    }
+
+    fn spread_view<'a>(
+        &'a self,
+        class: &'a ClassRelations,
+        rule: &'a SpreadRule,
+        at: usize,
+        tally: TallyId,
+    ) -> SpreadView<'a> {
+        let tally = &self.relations.tallies[tally];
+        let key = &self.relations.keys[tally.of.key()];
+        // Of each domain, one more than the pods there; 0: no node of it counts.
+        let mut found: Vec<u32> = vec![0; key.values.len() + 1];
+        for (node, _) in self.nodes.iter() {
+            if class.included[node] & (1 << at) == 0 {
+                continue;
+            }
+            let domain = &mut found[key.of_node[node] as usize];
+            let pods = tally
+                .counts
+                .get(crate::ids::Id::index(node))
+                .copied()
+                .unwrap_or(0);
+            *domain = (*domain).max(1) + pods;
+        }
+        let domains = found.iter().filter(|found| **found > 0);
+        let (domains, fewest) = domains.fold((0u32, u32::MAX), |(domains, fewest), found| {
+            (domains + 1, fewest.min(found - 1))
+        });
+        let counts = found.iter().map(|found| found.saturating_sub(1)).collect();
+        SpreadView {
+            rule,
+            key,
+            counts,
+            fewest: match domains < rule.min_domains {
+                true => 0,
+                false => fewest,
+            },
+        }
+    }
+
+    /// Works out which nodes count for the rules of spread of a class, if nodes have changed.
+    pub(crate) fn include_nodes(&mut self, id: ClassId) {
+        let version = self.relations.version;
+        let class = &mut self.classes[id];
+        let Some(relations) = class.relations.as_deref_mut() else {
+            return;
+        };
+        if relations.spread.is_empty() || relations.included_as_of == version {
+            return;
+        }
+        relations.included_as_of = version;
+        let shape = &class.shape;
+        let rules = shape
+            .relations
+            .as_deref()
+            .map_or(&[] as &[_], |rules| &rules.spread);
+        let selects_all = shape.node_selector.is_empty() && shape.node_affinity.is_none();
+        let keys = relations
+            .spread
+            .iter()
+            .map(|tally| self.relations.tallies[*tally].of.key());
+        let keys: Vec<_> = keys.collect();
+        for (node, record) in self.nodes.iter() {
+            let mut bits = 0;
+            let has_labels = |key| self.relations.keys[key].of_node[node] > 0;
+            if let Some(known) = record
+                .known
+                .as_ref()
+                .filter(|_| keys.iter().copied().all(has_labels))
+            {
+                let selects = selects_all || filter::selects(shape, &known.facts);
+                for (at, rule) in rules.iter().enumerate() {
+                    let counts = (selects || !rule.honors_affinity)
+                        && (!rule.honors_taints || filter::tolerates(shape, &known.facts));
+                    bits |= u32::from(counts) << at;
+                }
+            }
+            relations.included[node] = bits;
+        }
+    }
+}
