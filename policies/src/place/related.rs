@@ -3,7 +3,7 @@
 //! Each member that gets a place may open or close nodes for those that follow, so they are placed
 //! one after the other, and what fits is looked at anew before each. Members that no node takes yet
 //! are tried again after others: a worker may have to wait for its leader. The first members of a
-//! gang that must share a domain may take any domain, so all are tried.
+//! gang that must share a domain may take any domain, so each is tried.
 //!
 //! A refusal is proved where counting says it: of a single pod, of members that keep each other
 //! apart, and where amounts alone do not fit. Else it is bounded, and also where a gang has used up
@@ -140,36 +140,43 @@ impl Placing<'_> {
     fn leaf(&mut self, index: usize, part: &Region) -> bool {
         let group = &self.request.groups[index];
         let nodes = self.nodes(part);
-        if let [only] = group.pods.as_slice()
-            && let Some(domains) = self.first_domains(only.class, &nodes)
-        {
-            for nodes in domains {
-                let start = self.txn.checkpoint();
-                let is_roomy = by_amounts(self.state, only.class, &nodes) >= group.need as u64;
-                if is_roomy && self.one_by_one(&group.pods, group.need, &nodes) {
-                    return true;
-                }
-                self.txn.rollback(self.state, start);
+        for nodes in self.shared_domains(&group.pods, &nodes) {
+            let rooms = group.pods.iter().map(|group| {
+                by_amounts(self.state, group.class, &nodes).min(group.pods.len() as u64)
+            });
+            if rooms.sum::<u64>() < group.need as u64 {
+                continue;
             }
-            return false;
+            let start = self.txn.checkpoint();
+            if self.one_by_one(&group.pods, group.need, &nodes) {
+                return true;
+            }
+            self.txn.rollback(self.state, start);
         }
         self.one_by_one(&group.pods, group.need, &nodes)
     }
 
-    /// The nodes by the domain that members which like each other must share, if none of them has
-    /// a place yet; the domain with the fewest nodes first. `None`: there is no such choice.
-    fn first_domains(&mut self, class: ClassId, nodes: &[NodeId]) -> Option<Vec<Vec<NodeId>>> {
-        self.state.refresh(class);
-        let view = self.state.view(class)?;
-        let mut domains: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
-        for node in nodes {
-            let domain = view.first_domain(*node)?;
-            domains.entry(domain).or_default().push(*node);
+    /// The nodes of each domain that members with affinity may have to share with those that they
+    /// select, the domain with the fewest nodes first. Empty: there are no such members.
+    fn shared_domains(&mut self, groups: &[Group], nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+        for group in groups {
+            self.state.refresh(group.class);
+            let Some(view) = self.state.view(group.class) else {
+                continue;
+            };
+            let mut domains: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
+            for node in nodes {
+                let domain = view.shared_domain(*node);
+                domains.entry(domain).or_default().push(*node);
+            }
+            domains.remove(&0);
+            if !domains.is_empty() {
+                let mut domains: Vec<Vec<NodeId>> = domains.into_values().collect();
+                domains.sort_by_key(Vec::len);
+                return domains;
+            }
         }
-        domains.remove(&0);
-        let mut domains: Vec<Vec<NodeId>> = domains.into_values().collect();
-        domains.sort_by_key(Vec::len);
-        Some(domains)
+        Vec::new()
     }
 
     /// Places `need` of the pods on these nodes, each where it may go by then.

@@ -28,6 +28,7 @@ mod placement;
 mod protected;
 mod quarantine;
 mod races;
+mod related;
 mod requests;
 mod reservations;
 mod review;

@@ -80,11 +80,11 @@ impl View<'_> {
         left.min().unwrap_or(u32::MAX)
     }
 
-    /// The domain of a node that all pods of the class must share with the first of them, if there
-    /// is none yet and they select each other; 0: the node is in none.
-    pub(crate) fn first_domain(&self, node: NodeId) -> Option<u32> {
-        let tally = self.class.affinity.first().filter(|_| self.may_be_first)?;
-        Some(self.value(*tally, node))
+    /// The domain of a node that pods of the class must share with the pods that their first term
+    /// of affinity selects; 0: there is no such term, or the node is in no domain.
+    pub(crate) fn shared_domain(&self, node: NodeId) -> u32 {
+        let first = self.class.affinity.first();
+        first.map_or(0, |tally| self.value(*tally, node))
     }
 
     /// Whether pods of the class that get a place never open nodes to others of it.

@@ -107,10 +107,16 @@ fn a_flood_of_labels_is_kept_and_bars_no_pod() {
 }
 
 #[test]
-fn labels_of_other_schedulers_pods_are_not_kept() {
+fn labels_of_other_schedulers_pods_are_kept_as_they_are_for_rules_that_select_them() {
     let mut value = full_pod();
     value["spec"]["schedulerName"] = json!("another");
-    assert_eq!(facts(value).unwrap().labels, PodLabels::default());
+    let labels = facts(value).unwrap().labels;
+    assert_eq!(labels.implied, 0);
+    let stated = labels.stated.unwrap();
+    assert!(
+        stated.contains(&("app".into(), "train".into())),
+        "{stated:?}"
+    );
 }
 
 #[test]

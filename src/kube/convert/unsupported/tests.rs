@@ -43,31 +43,6 @@ fn claims_and_volumes_that_bind_are_named() {
 }
 
 #[test]
-fn rules_about_other_pods_are_named_and_preferences_are_not() {
-    let term = json!([{"topologyKey": "zone"}]);
-    let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": term});
-    let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]});
-    check_spec(
-        json!({"affinity": {"podAffinity": required, "podAntiAffinity": required}}),
-        &[
-            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-        ],
-    );
-    check_spec(
-        json!({"affinity": {"podAffinity": preferred, "podAntiAffinity": preferred}}),
-        &[],
-    );
-    check_spec(
-        json!({"topologySpreadConstraints": [
-            {"whenUnsatisfiable": "ScheduleAnyway"},
-            {"whenUnsatisfiable": "DoNotSchedule"},
-        ]}),
-        &["spec.topologySpreadConstraints[1]"],
-    );
-}
-
-#[test]
 fn parts_of_cards_are_named() {
     check_spec(
         json!({
