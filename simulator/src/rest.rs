@@ -4,6 +4,7 @@
 //! If a gang waits, every placement is tried (`search`) to see that it does not fit. Minima,
 //! domains and reasons are judged at every level of a tree of sub-groups.
 
+mod related;
 mod room;
 mod search;
 
@@ -52,6 +53,10 @@ pub(crate) fn violations(
             }
             None => found.push(format!("I3: the leader does not know gang {}", gang.name)),
         }
+    }
+    if calm {
+        // A node that was away comes back with pods that nobody has counted meanwhile.
+        related::too_near(cluster, binders, &mut found);
     }
     found.extend(rooms.over_limits(&gangs, binders));
     statuses(cluster, &reports, &mut found);
@@ -237,6 +242,7 @@ fn waiting(
     let is_behind = is_behind_promises(&report.status);
     let kept_out =
         gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);
+    let kept_out = kept_out || related::has_rules(cluster);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
         found.push(format!(
             "I18: gang {} fits and waits for {:?}: {}",

@@ -611,6 +611,13 @@ fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
 }
 
+/// The first seed of those worlds with patience in which pods have rules about other pods, too.
+pub const RELATED_SEEDS_FROM: u64 = 3 << 61;
+
+fn is_related(seed: u64) -> bool {
+    (RELATED_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
+}
+
 /// The first seed of worlds in which gangs are promised starts. In the even ones gangs have a fixed
 /// order and end as they are expected to, see `scenario/expected`. In the odd ones anything goes.
 pub const RESERVING_SEEDS_FROM: u64 = 1 << 63;
@@ -647,6 +654,9 @@ fn drawn(
     if needs_patience(seed) {
         scenario::protect(&mut cluster, others, start_ms);
         scenario::linger(&mut arrivals, others);
+    }
+    if is_related(seed) {
+        scenario::relate(&mut arrivals, others);
     }
     if reserves(seed) {
         scenario::expect(&mut arrivals, others);

@@ -2,12 +2,14 @@
 //!
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
-//! of their own, evicting takes patience (`farewells`), or gangs are promised starts (`expected`).
+//! of their own, evicting takes patience (`farewells`), pods have rules about other pods (`related`),
+//! or gangs are promised starts (`expected`).
 
 mod budgets;
 mod expected;
 mod farewells;
 mod past;
+mod related;
 mod trees;
 mod work;
 
@@ -15,6 +17,7 @@ pub(crate) use budgets::guard;
 pub(crate) use expected::{expect, order_of, orderly};
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
+pub(crate) use related::relate;
 pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};
 

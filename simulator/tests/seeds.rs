@@ -4,7 +4,7 @@
 //! which. `GPU_BATCH_SEEDS=FROM..TO` runs those seeds instead; a failure names its seed.
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
-use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM, run};
+use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run};
 use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -195,6 +195,24 @@ fn worlds_in_which_evicting_takes_patience_come_to_a_good_rest() {
         for with_faults in [false, true] {
             let findings = check(from..from + PATIENT, with_faults);
             assert!(findings.evictions >= findings.seeds, "enough evictions");
+        }
+    }
+}
+
+#[test]
+fn worlds_in_which_pods_have_rules_about_others_come_to_a_good_rest() {
+    if asked_for().is_some() {
+        return;
+    }
+    let from = RELATED_SEEDS_FROM + fresh().start;
+    let again = format!(
+        "run them again with GPU_BATCH_SEEDS={from}..{}",
+        from + PATIENT
+    );
+    tell(&format!("fresh seeds with rules about other pods: {again}"));
+    for from in [RELATED_SEEDS_FROM, from] {
+        for with_faults in [false, true] {
+            check(from..from + PATIENT, with_faults);
         }
     }
 }

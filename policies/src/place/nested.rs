@@ -11,6 +11,7 @@ use super::fill::one_class;
 use super::memo::Memo;
 use super::pack::{area_size, counting_refusal, in_area, several_classes};
 use super::region::Region;
+use super::related;
 use super::request::{Request, RequestGroup};
 use super::{Area, Group, Near, Refusal};
 use crate::facts::Placement;
@@ -44,12 +45,15 @@ pub(super) fn plain(
 }
 
 /// What counting alone says against a request, each class counted by itself in the areas of a
-/// scope. `None`: it says nothing.
+/// scope. `None`: it says nothing. A request that was refused where other pods decide stands refused.
 pub(crate) fn refused_by_counting(
     state: &mut ClusterState,
     request: &Request,
     scope: Scope,
 ) -> Option<Refusal> {
+    if request.is_related(state) {
+        return Some(related::refusal(state, request));
+    }
     if request.is_plain() {
         return counting_refusal(state, request, scope);
     }

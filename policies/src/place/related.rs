@@ -279,13 +279,14 @@ fn apart(state: &mut ClusterState, id: ClassId, nodes: &[NodeId]) -> u64 {
     by_amounts.min(domains.len() as u64 + beside)
 }
 
-/// Why there is no place for a request.
-fn refusal(state: &mut ClusterState, request: &Request) -> Refusal {
+/// Why there is no place for a request, where other pods decide.
+pub(super) fn refusal(state: &mut ClusterState, request: &Request) -> Refusal {
     let root = request.root();
     let ([only], true) = (root.pods.as_slice(), request.is_plain()) else {
         return Refusal::NotTogether { proved: false };
     };
     let (class, need) = (only.class, root.need as u64);
+    state.refresh(class);
     let (scope, areas) = widest(state, root.near, root.anchor);
     let mut most: Option<(u64, Area)> = None;
     for area in areas {

@@ -1,0 +1,85 @@
+//! Worlds in which pods have rules about other pods: affinity, anti-affinity, and spread. All of it
+//! is drawn from a sequence of its own, so that other worlds are not changed by this module.
+
+use super::{APP, APPS, Arrival, LEVELS};
+use crate::objects::NAMESPACE;
+use crate::random::Random;
+use gpu_batch_policies::facts::{
+    LabelSelector, PodFacts, PodSelection, PodTerm, Relations, SpreadRule, UnixMs,
+};
+use std::sync::Arc;
+
+/// Gives rules to the pods of half of all gangs.
+pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
+    for (_, arrival) in arrivals {
+        let Arrival::Gang(_, recipes) = arrival else {
+            continue;
+        };
+        if random.percent(50) {
+            let rules = rules(random);
+            for recipe in recipes {
+                give(&mut recipe.pod, &rules);
+            }
+        }
+    }
+}
+
+/// What is drawn for a gang: the key and the app of each rule.
+struct Drawn {
+    affinity: Option<(&'static str, &'static str)>,
+    anti_affinity: Option<(&'static str, &'static str)>,
+    spread: Option<(&'static str, &'static str, u32)>,
+}
+
+fn rules(random: &mut Random) -> Drawn {
+    let mut one = |percent| {
+        let key = *random.pick(&LEVELS);
+        let app = *random.pick(&APPS);
+        random.percent(percent).then_some((key, app))
+    };
+    let (affinity, anti_affinity, spread) = (one(25), one(60), one(30));
+    let skew = u32::try_from(random.between(1, 3)).unwrap_or(1);
+    Drawn {
+        affinity,
+        anti_affinity,
+        spread: spread.map(|(key, app)| (key, app, skew)),
+    }
+}
+
+fn give(pod: &mut PodFacts, drawn: &Drawn) {
+    let own = |app: &str| {
+        let value = pod.labels.value(APP, &pod.name, pod.owner.as_ref());
+        value.as_deref() == Some(app)
+    };
+    let labels = |app: &str| LabelSelector {
+        match_labels: vec![(APP.into(), app.into())],
+        match_expressions: Vec::new(),
+    };
+    let term = |(key, app): (&str, &str)| PodTerm {
+        topology_key: key.into(),
+        selection: PodSelection {
+            namespaces: vec![NAMESPACE.into()],
+            namespace_selector: None,
+            labels: Some(labels(app)),
+        },
+        selects_own_labels: own(app),
+    };
+    let rule = |(key, app, max_skew): (&str, &str, u32)| SpreadRule {
+        topology_key: key.into(),
+        max_skew,
+        min_domains: 1,
+        labels: Some(labels(app)),
+        selects_own_labels: own(app),
+        honors_affinity: true,
+        honors_taints: false,
+    };
+    let relations = Relations {
+        namespace: NAMESPACE.into(),
+        affinity: drawn.affinity.map(term).into_iter().collect(),
+        anti_affinity: drawn.anti_affinity.map(term).into_iter().collect(),
+        spread: drawn.spread.map(rule).into_iter().collect(),
+    };
+    if !relations.is_empty() {
+        Arc::make_mut(&mut pod.shape).relations = Some(Box::new(relations));
+    }
+}
