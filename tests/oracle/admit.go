@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -40,13 +41,29 @@ func decode[T any, P interface {
 	return object, nil
 }
 
+// readBack gives an object as it is read after it was written: without its empty lists, and with
+// the defaults once more.
+func readBack[T any, P interface {
+	*T
+	runtime.Object
+}](text []byte) (P, error) {
+	object, err := decode[T, P](text)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = json.Marshal(object); err != nil {
+		return nil, err
+	}
+	return decode[T, P](text)
+}
+
 func decodeAll[T any, P interface {
 	*T
 	runtime.Object
 }](texts [][]byte) ([]P, error) {
 	objects := make([]P, 0, len(texts))
 	for index, text := range texts {
-		object, err := decode[T, P](text)
+		object, err := readBack[T, P](text)
 		if err != nil {
 			return nil, fmt.Errorf("%T %d: %w", object, index, err)
 		}

@@ -1,0 +1,84 @@
+//! How much was compared, by family.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::{Compared, families};
+
+/// The counts of one family.
+#[derive(Debug, Default)]
+struct Counts {
+    cases: usize,
+    refused: usize,
+    skipped: usize,
+    fits: usize,
+    misfits: usize,
+    not_ready: usize,
+    differences: usize,
+}
+
+/// The counts of all families.
+#[derive(Debug)]
+pub(crate) struct Tally(BTreeMap<&'static str, Counts>);
+
+impl Tally {
+    pub(crate) fn of(compared: &[Compared]) -> Self {
+        let mut families: BTreeMap<&'static str, Counts> = BTreeMap::new();
+        for Compared { family, found, .. } in compared {
+            let counts = families.entry(family).or_default();
+            counts.cases += 1;
+            counts.refused += usize::from(found.refused);
+            counts.skipped += usize::from(found.skipped);
+            counts.fits += found.fits;
+            counts.misfits += found.misfits;
+            counts.not_ready += found.not_ready;
+            counts.differences += usize::from(found.difference.is_some());
+        }
+        Self(families)
+    }
+
+    /// No family may be skipped, refused or trivial as a whole.
+    pub(crate) fn check(&self) {
+        for (name, _) in families::ALL {
+            let counts = self
+                .0
+                .get(name)
+                .unwrap_or_else(|| panic!("no case of {name}"));
+            let judged = counts.cases - counts.refused - counts.skipped;
+            let most = if name == "mistakes" { 90 } else { 60 };
+            assert!(100 * counts.skipped <= counts.cases, "{name}: {counts:?}");
+            assert!(
+                100 * counts.refused <= most * counts.cases,
+                "{name}: {counts:?}"
+            );
+            assert!(judged > 0, "{name}: {counts:?}");
+            let nodes = counts.fits + counts.misfits;
+            assert!(
+                10 * counts.fits.min(counts.misfits) >= nodes,
+                "{name}: {counts:?}"
+            );
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, counts) in &self.0 {
+            let Counts {
+                cases,
+                refused,
+                skipped,
+                fits,
+                misfits,
+                not_ready,
+                differences,
+            } = counts;
+            writeln!(
+                formatter,
+                "{name}: {cases} cases, {refused} refused, {skipped} skipped; nodes: {fits} fit, \
+                 {misfits} do not, {not_ready} are not ready and tolerated; {differences} differ"
+            )?;
+        }
+        Ok(())
+    }
+}
