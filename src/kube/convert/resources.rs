@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Amounts while they are summed up. A resource with amount 0 is present, which decides some
 /// defaults.
-type Sums<'a> = BTreeMap<&'a str, Thousandths>;
+pub(super) type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
 /// Resources by which HAMi divides cards. No node offers them, and the kubelet does not look at
 /// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
@@ -43,6 +43,17 @@ pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
     sums.insert("pods", 1_000);
     sums.retain(|name, amount| *amount > 0 && !VIRTUAL.contains(name));
     base_units(sums, "spec", problems)
+}
+
+/// What containers, init containers and sidecars of a new pod ask for together. What cannot be read
+/// is left out.
+pub(super) fn sum_of_containers(spec: &PodSpec) -> Sums<'_> {
+    containers(spec, &Statuses::default(), &mut Problems::default())
+}
+
+/// Amounts as they stand, without those that cannot be read.
+pub(super) fn readable(quantities: &Pairs<Quantity>) -> Sums<'_> {
+    read(quantities, "", &mut Problems::default())
 }
 
 /// The largest request of one container, by extended resource.
@@ -230,8 +241,7 @@ fn pod_level<'a>(
     if !limits.is_empty() {
         // What the API server fills in: the sum of the containers' requests, else the limit. For
         // hugepages, which cannot be over-committed, it fills in the limit.
-        let unbound = Statuses::default();
-        let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
+        let mut sums = sum_of_containers(&pod.spec);
         sums.retain(|name, _| !name.starts_with(HUGEPAGES));
         for (name, amount) in sums.into_iter().chain(limits) {
             asked.entry(name).or_insert(amount);
@@ -252,7 +262,8 @@ fn pod_level<'a>(
 
 pub(super) const HUGEPAGES: &str = "hugepages-";
 
-fn is_pod_level(resource: &str) -> bool {
+/// Whether a pod as a whole may ask for a resource.
+pub(super) fn is_pod_level(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || resource.starts_with(HUGEPAGES)
 }
 
