@@ -9,7 +9,7 @@ use crate::oracle::{Answer, Stored};
 use crate::ours::{self, Files, Judged, Mistake};
 
 /// In which way the two differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sort {
     /// The API server refuses the pod, and `plan` reads it.
     OnlyTheyRefuse,
@@ -102,8 +102,14 @@ fn find(
 fn same_fields(answer: &Answer, mistakes: &[Mistake]) -> Result<(), (Sort, String)> {
     let theirs = || answer.refused.iter().map(|one| &*one.field);
     let ours = || mistakes.iter().map(|one| &*one.field);
-    // A pod that cannot be decoded has no field of theirs.
-    let same = theirs().all(|one| one.is_empty() || ours().any(|other| same_field(one, other)))
+    // A pod that cannot be decoded has no field of theirs. And a mistake of a container passes on to
+    // the pod as a whole, where the API server fills in sums.
+    let sums = [
+        "spec.resources.requests[",
+        "spec.resources.limits[hugepages-",
+    ];
+    let follows = |one: &str| one.is_empty() || sums.iter().any(|sum| one.starts_with(sum));
+    let same = theirs().all(|one| follows(one) || ours().any(|other| same_field(one, other)))
         && ours().all(|one| theirs().any(|other| same_field(other, one)));
     if same {
         return Ok(());
@@ -116,7 +122,32 @@ fn same_fields(answer: &Answer, mistakes: &[Mistake]) -> Result<(), (Sort, Strin
 /// Whether two fields are the same, or one is a part of the other: the API server names the list of
 /// requests, and gpu-batch the resource in it.
 fn same_field(theirs: &str, ours: &str) -> bool {
-    ours.starts_with(theirs) || theirs.starts_with(ours)
+    let (theirs, ours) = (plain(theirs), plain(ours));
+    ours.starts_with(&theirs) || theirs.starts_with(&ours)
+}
+
+/// A field, without what both name differently on purpose. The API server puts overhead into
+/// limits, the limits of containers below the pod's, and mistakes in values of tolerations under
+/// their operators; it names the first init container where ports of another one are taken twice;
+/// and a limit is a request, too.
+fn plain(field: &str) -> String {
+    let field = field
+        .replace("overhead.limits", "overhead")
+        .replace("limits", "requests");
+    if let Some(container) = field.strip_prefix("spec.resources.containers[") {
+        let (index, rest) = container.split_once(']').unwrap();
+        let resource = rest.trim_end_matches(".requests");
+        return format!("spec.containers[{index}].resources.requests{resource}");
+    }
+    if let Some((init, port)) = field.split_once(".ports[")
+        && init.starts_with("spec.initContainers[")
+    {
+        return format!("spec.initContainers.ports[{port}");
+    }
+    match field.strip_suffix(".operator") {
+        Some(toleration) if field.starts_with("spec.tolerations[") => format!("{toleration}.value"),
+        _ => field,
+    }
 }
 
 fn theirs(answer: &Answer) -> String {

@@ -266,9 +266,7 @@ fn terms(pod: &mut Value) -> &mut Value {
 }
 
 fn term(draw: &mut Draw, pod: &mut Value) {
-    *terms(pod) = draw
-        .pick(&[json!([]), Value::Null, json!([{}]), json!([null])])
-        .clone();
+    *terms(pod) = draw.pick(&[json!([]), Value::Null, json!([{}])]).clone();
 }
 
 fn expression(draw: &mut Draw, pod: &mut Value) {

@@ -26,13 +26,20 @@ pub(crate) fn case_with_resizes(draw: &mut Draw) -> Value {
 fn pod(draw: &mut Draw) -> Value {
     let mut pod = world::pod();
     let spec = &mut pod["spec"];
+    let mut amount: fn(&mut Draw) -> Value = quantities::fine_cpu;
+    if draw.percent(25) {
+        spec["resources"] = of_pod(draw);
+        amount = quantities::cpu;
+    }
     let containers = 1 + usize::try_from(draw.below(3)).unwrap();
     spec["containers"] = (0..containers)
-        .map(|index| container(draw, index))
+        .map(|index| container(draw, index, amount))
         .collect();
     if draw.percent(50) {
         let count = usize::try_from(draw.below(4)).unwrap();
-        let mut init: Vec<Value> = (10..10 + count).map(|at| container(draw, at)).collect();
+        let mut init: Vec<Value> = (10..10 + count)
+            .map(|at| container(draw, at, amount))
+            .collect();
         for container in &mut init {
             if draw.percent(50) {
                 container["restartPolicy"] = json!("Always");
@@ -48,28 +55,25 @@ fn pod(draw: &mut Draw) -> Value {
         ];
         spec["overhead"] = draw.some_of(&overhead);
     }
-    if draw.percent(25) {
-        spec["resources"] = of_pod(draw);
-    }
     pod
 }
 
-fn container(draw: &mut Draw, index: usize) -> Value {
+fn container(draw: &mut Draw, index: usize, cpu: fn(&mut Draw) -> Value) -> Value {
     let mut container = world::container(index);
     if draw.percent(85) {
-        container["resources"] = resources(draw);
+        container["resources"] = resources(draw, cpu);
     }
     container
 }
 
 /// Resources that the API server mostly lets in.
-fn resources(draw: &mut Draw) -> Value {
+fn resources(draw: &mut Draw, cpu: fn(&mut Draw) -> Value) -> Value {
     let mut resources = json!({});
     let native = [("cpu", 60), ("memory", 50), ("ephemeral-storage", 15)];
     for (name, percent) in native {
         if draw.percent(percent) {
             let amount = match name {
-                "cpu" => quantities::cpu(draw),
+                "cpu" => cpu(draw),
                 _ => quantities::bytes(draw),
             };
             let (request, limit) = match draw.below(5) {
