@@ -101,7 +101,13 @@ func admit(ctx context.Context, text []byte) (*v1.Pod, []refusal, error) {
 	if err := legacyscheme.Scheme.Convert(&inside, &held, nil); err != nil {
 		return nil, nil, err
 	}
-	return &held, nil, nil
+	// A quantity as a user writes it may have a form that the plugins change in place when they add
+	// to it. A scheduler never sees it: it reads what was written in the shortest form.
+	if text, err = json.Marshal(&held); err != nil {
+		return nil, nil, err
+	}
+	pod, err = decode[v1.Pod](text)
+	return pod, nil, err
 }
 
 // causes takes the answer to a refused request apart.

@@ -18,28 +18,10 @@ pub(crate) fn nodes(draw: &mut Draw) -> Vec<Value> {
 }
 
 fn node(draw: &mut Draw, name: &str) -> Value {
-    let amounts = [
-        ("cpu", 95, quantities::cpu(draw)),
-        ("cpu", 50, json!("4")),
-        ("memory", 95, quantities::bytes(draw)),
-        ("memory", 50, json!("64Gi")),
-        (
-            "pods",
-            95,
-            json!(*draw.pick(&["0", "1", "2", "110", "3000m"])),
-        ),
-        ("pods", 60, json!("110")),
-        ("ephemeral-storage", 50, quantities::bytes(draw)),
-        ("nvidia.com/gpu", 60, quantities::count(draw)),
-        ("example.com/device", 40, quantities::count(draw)),
-        (
-            "hugepages-2Mi",
-            40,
-            json!(*draw.pick(&["0", "4Mi", "512Mi", "1Gi"])),
-        ),
-        ("example.kubernetes.io/device", 10, quantities::count(draw)),
-    ];
-    let amounts = draw.some_of(&amounts);
+    let amounts = match draw.percent(55) {
+        true => roomy(),
+        false => tight(draw),
+    };
     // Without `allocatable`, the capacity counts.
     let status = match draw.below(12) {
         0 => json!({"capacity": amounts}),
@@ -55,6 +37,34 @@ fn node(draw: &mut Draw, name: &str) -> Value {
     let ready = json!([{"type": "Ready", "status": "True"}]);
     node["status"]["conditions"] = ready;
     node
+}
+
+/// What most pods find room in.
+fn roomy() -> Value {
+    json!({
+        "cpu": "64", "memory": "2Ti", "pods": "110", "ephemeral-storage": "2Ti",
+        "nvidia.com/gpu": "16", "example.com/device": "16", "hugepages-2Mi": "4Gi",
+        "example.kubernetes.io/device": "16",
+    })
+}
+
+/// Amounts near those that pods ask for, and some that are missing.
+fn tight(draw: &mut Draw) -> Value {
+    let pods = *draw.pick(&["0", "1", "2", "3000m", "110", "110"]);
+    let pages = *draw.pick(&["0", "4Mi", "512Mi", "1Gi"]);
+    let amounts = [
+        ("cpu", 90, quantities::fine_cpu(draw)),
+        ("cpu", 40, json!("4")),
+        ("memory", 90, quantities::bytes(draw)),
+        ("memory", 40, json!("64Gi")),
+        ("pods", 95, json!(pods)),
+        ("ephemeral-storage", 60, quantities::bytes(draw)),
+        ("nvidia.com/gpu", 75, quantities::count(draw)),
+        ("example.com/device", 60, quantities::count(draw)),
+        ("hugepages-2Mi", 60, json!(pages)),
+        ("example.kubernetes.io/device", 30, quantities::count(draw)),
+    ];
+    draw.some_of(&amounts)
 }
 
 /// A pod, without a node, of a container that asks for nothing.
