@@ -45,10 +45,44 @@ pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
     base_units(sums, "spec", problems)
 }
 
-/// What containers, init containers and sidecars of a new pod ask for together. What cannot be read
-/// is left out.
-pub(super) fn sum_of_containers(spec: &PodSpec) -> Sums<'_> {
-    containers(spec, &Statuses::default(), &mut Problems::default())
+/// The resources of a pod as a whole, with what the API server fills in.
+pub(super) struct OfPod<'a> {
+    pub(super) requests: Sums<'a>,
+    pub(super) limits: Sums<'a>,
+    /// What containers, init containers and sidecars ask for together.
+    pub(super) of_containers: Sums<'a>,
+}
+
+/// `None`: the pod has no resources as a whole.
+///
+/// If it has any, it is limited to the hugepages of its containers. If it has limits then, it asks
+/// for what its containers ask for, else for the limit; of hugepages, which cannot be
+/// over-committed, always for the limit.
+pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<OfPod<'a>> {
+    let of = spec.resources.as_ref()?;
+    let mut requests = read(&of.requests, "spec.resources.requests", problems);
+    let mut limits = read(&of.limits, "spec.resources.limits", problems);
+    let of_containers = containers(spec, &Statuses::default(), &mut Problems::default());
+    let is_page = |name: &str| name.starts_with(HUGEPAGES);
+    if !limits.is_empty() || !requests.is_empty() {
+        for (name, sum) in &of_containers {
+            if is_page(name) && !requests.contains_key(name) {
+                limits.entry(name).or_insert(*sum);
+            }
+        }
+    }
+    if !limits.is_empty() {
+        let sums = of_containers.iter().filter(|(name, _)| !is_page(name));
+        let amounts = sums.chain(&limits);
+        for (name, amount) in amounts.filter(|(name, _)| is_pod_level(name)) {
+            requests.entry(name).or_insert(*amount);
+        }
+    }
+    Some(OfPod {
+        requests,
+        limits,
+        of_containers,
+    })
 }
 
 /// Amounts as they stand, without those that cannot be read.
@@ -233,20 +267,10 @@ fn pod_level<'a>(
     sums: &mut Sums<'a>,
     problems: &mut Problems,
 ) {
-    let Some(resources) = &pod.spec.resources else {
+    let Some(of_pod) = of_pod(&pod.spec, problems) else {
         return;
     };
-    let mut asked = read(&resources.requests, "spec.resources.requests", problems);
-    let limits = read(&resources.limits, "spec.resources.limits", problems);
-    if !limits.is_empty() {
-        // What the API server fills in: the sum of the containers' requests, else the limit. For
-        // hugepages, which cannot be over-committed, it fills in the limit.
-        let mut sums = sum_of_containers(&pod.spec);
-        sums.retain(|name, _| !name.starts_with(HUGEPAGES));
-        for (name, amount) in sums.into_iter().chain(limits) {
-            asked.entry(name).or_insert(amount);
-        }
-    }
+    let mut asked = of_pod.requests;
     asked.retain(|name, _| is_pod_level(name));
     let names: Vec<&str> = asked.keys().copied().collect();
     if let Some(status) = statuses.status

@@ -43,31 +43,18 @@ pub(super) fn of_pod(spec: &PodSpec, problems: &mut Problems) {
     for (list, quantities) in [("limits", &of.limits), ("requests", &of.requests)] {
         each(quantities, &format!("{FIELD}.{list}"), of_pods, problems);
     }
-    let [mut requests, mut limits] = [&of.requests, &of.limits].map(resources::readable);
-    let sums = resources::sum_of_containers(spec);
-    let is_page = |name: &&str| name.starts_with(HUGEPAGES);
-    if !limits.is_empty() || !requests.is_empty() {
-        for (name, sum) in sums.iter().filter(|(name, _)| is_page(name)) {
-            if !requests.contains_key(name) {
-                limits.entry(name).or_insert(*sum);
-            }
-        }
-    }
-    if !limits.is_empty() {
-        let of_sums = sums.iter().filter(|(name, _)| !is_page(name));
-        let of_pod = of_sums.chain(&limits);
-        for (name, amount) in of_pod.filter(|(name, _)| resources::is_pod_level(name)) {
-            requests.entry(name).or_insert(*amount);
-        }
-    }
+    let Some(of_pod) = resources::of_pod(spec, &mut Problems::default()) else {
+        return;
+    };
+    let (requests, limits) = (of_pod.requests, of_pod.limits);
     both(&requests, &limits, FIELD, problems);
-    for (name, sum) in &sums {
+    for (name, sum) in &of_pod.of_containers {
         let too_little = |amounts: &Sums| amounts.get(name).is_some_and(|amount| amount < sum);
         let message = "is less than the containers have together";
         if too_little(&requests) {
             problems.push(format_args!("{FIELD}.requests[{name}]"), message);
         }
-        if is_page(name) && too_little(&limits) {
+        if name.starts_with(HUGEPAGES) && too_little(&limits) {
             problems.push(format_args!("{FIELD}.limits[{name}]"), message);
         }
     }
