@@ -119,8 +119,8 @@ fn same_fields(answer: &Answer, mistakes: &[Mistake]) -> Result<(), (Sort, Strin
     Err((Sort::OtherFields, words))
 }
 
-/// Whether two fields are the same, or one is a part of the other: the API server names the list of
-/// requests, and gpu-batch the resource in it.
+/// Whether two fields are the same, or one is a part of the other: the API server names the list
+/// of requests, and gpu-batch the resource in it.
 fn same_field(theirs: &str, ours: &str) -> bool {
     let (theirs, ours) = (plain(theirs), plain(ours));
     ours.starts_with(&theirs) || theirs.starts_with(&ours)

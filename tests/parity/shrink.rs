@@ -1,12 +1,6 @@
 //! Makes a case in which the two schedulers differ smaller, as long as they still differ.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
-
-use crate::compare::{Sort, compare};
-use crate::oracle::{Answer, Oracle};
-use crate::ours::Files;
 
 /// One step from a value to a part of it.
 #[derive(Debug, Clone)]
@@ -15,41 +9,25 @@ enum Step {
     Index(usize),
 }
 
-/// The smallest case that taking parts away leads to, and how the two differ in it.
+/// What is left of a case when nothing can be taken away any more without an end of the difference,
+/// and the words for the difference. `differs` gives the words, as long as there is one.
 pub(crate) fn shrink(
     case: &Value,
-    sort: Sort,
-    oracle: &mut Oracle,
-    files: &Files,
+    mut differs: impl FnMut(&Value) -> Option<String>,
 ) -> (Value, String) {
     let mut smallest = case.clone();
-    let first = oracle.ask(&case.to_string());
-    let fields = fields(&first);
-    let mut words = String::new();
-    while let Some((smaller, said)) = paths(&smallest).into_iter().find_map(|path| {
-        let smaller = without(&smallest, &path);
-        let answer = oracle.ask(&smaller.to_string());
-        // A mistake that was not there before is no part of the difference.
-        if !self::fields(&answer).is_subset(&fields) {
-            return None;
-        }
-        let difference = compare(&smaller, &answer, files).difference;
-        difference
-            .filter(|(now, _)| *now == sort)
-            .map(|(_, said)| (smaller, said))
-    }) {
-        smallest = smaller;
+    let mut words = differs(case).unwrap_or_default();
+    let mut smaller = |case: &Value| {
+        paths(case).into_iter().find_map(|path| {
+            let smaller = without(case, &path);
+            differs(&smaller).map(|words| (smaller, words))
+        })
+    };
+    while let Some((case, said)) = smaller(&smallest) {
+        smallest = case;
         words = said;
     }
-    if words.is_empty() {
-        let found = compare(case, &first, files).difference;
-        words = found.map(|(_, words)| words).unwrap_or_default();
-    }
     (smallest, words)
-}
-
-fn fields(answer: &Answer) -> BTreeSet<String> {
-    answer.refused.iter().map(|one| one.field.clone()).collect()
 }
 
 /// The parts that a case may lose, large ones first; each list of a case stays, and every object
@@ -59,7 +37,7 @@ fn paths(case: &Value) -> Vec<Vec<Step>> {
     collect(case, &mut Vec::new(), &mut paths);
     paths.retain(|path| match path.as_slice() {
         [] | [_] => false,
-        [.., Step::Key(last)] => last != "metadata" && last != "name" && last != "schedulerName",
+        [.., Step::Key(last)] => !matches!(&**last, "metadata" | "name" | "schedulerName"),
         _ => true,
     });
     paths.sort_by_key(Vec::len);
@@ -90,18 +68,37 @@ fn collect(value: &Value, path: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
 
 fn without(case: &Value, path: &[Step]) -> Value {
     let mut case = case.clone();
-    let mut place = &mut case;
-    for (depth, step) in path.iter().enumerate() {
-        let last = depth + 1 == path.len();
-        match (step, last) {
-            (Step::Key(key), true) => drop(place.as_object_mut().unwrap().remove(key)),
-            (Step::Index(index), true) => drop(place.as_array_mut().unwrap().remove(*index)),
-            (Step::Key(key), false) => place = &mut place[key.as_str()],
-            (Step::Index(index), false) => place = &mut place[*index],
-        }
-        if last {
-            break;
-        }
+    let (last, way) = path.split_last().unwrap();
+    let place = way.iter().fold(&mut case, |place, step| match step {
+        Step::Key(key) => &mut place[key.as_str()],
+        Step::Index(index) => &mut place[*index],
+    });
+    match last {
+        Step::Key(key) => drop(place.as_object_mut().unwrap().remove(key)),
+        Step::Index(index) => drop(place.as_array_mut().unwrap().remove(*index)),
     }
     case
+}
+
+#[test]
+fn all_is_taken_away_that_the_difference_does_not_need() {
+    let case = serde_json::json!({
+        "nodes": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b", "labels": {"c": "d"}}}],
+        "pods": [{"spec": {}}],
+        "pod": {"spec": {"schedulerName": "e", "containers": [{"f": 1, "g": [1, 2, 3]}]}},
+    });
+    let differs = |case: &Value| {
+        let named = case["nodes"].as_array()?.iter();
+        let mut named = named.filter(|node| node["metadata"]["name"] == "b");
+        let listed = case["pod"]["spec"]["containers"][0]["g"].as_array()?;
+        let both = named.next().is_some() && listed.contains(&2.into());
+        both.then(|| listed.len().to_string())
+    };
+    let (smallest, words) = shrink(&case, differs);
+    let expected = serde_json::json!({
+        "nodes": [{"metadata": {"name": "b"}}],
+        "pods": [],
+        "pod": {"spec": {"schedulerName": "e", "containers": [{"g": [2]}]}},
+    });
+    assert_eq!((smallest, words), (expected, "1".to_owned()));
 }
