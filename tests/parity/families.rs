@@ -20,6 +20,9 @@ use draw::Draw;
 /// Draws a case.
 type Family = fn(&mut Draw) -> Value;
 
+/// Adds a part to a case.
+type Part = fn(&mut Draw, &mut Value);
+
 /// Every family, by its name.
 pub(crate) const ALL: [(&str, Family); 7] = [
     ("resources", resources::case),
@@ -41,8 +44,7 @@ pub(crate) fn case(seed: u64, number: u64) -> (&'static str, Value) {
 /// A bit of everything.
 fn mixed(draw: &mut Draw) -> Value {
     let mut case = resources::case(draw);
-    let parts: [(u64, fn(&mut Draw, &mut Value)); 3] =
-        [(60, taints::add), (50, affinity::add), (40, ports::add)];
+    let parts: [(u64, Part); 3] = [(60, taints::add), (50, affinity::add), (40, ports::add)];
     for (percent, add) in parts {
         if draw.percent(percent) {
             add(draw, &mut case);

@@ -33,6 +33,8 @@ const MISTAKES: &[Mistake] = &[
     sidecar,
 ];
 
+const LISTS: &[&str] = &["requests", "limits"];
+
 const KEYS: &[&str] = &[
     "",
     "/",
@@ -90,13 +92,9 @@ fn any_container<'a>(draw: &mut Draw, pod: &'a mut Value) -> &'a mut Value {
     &mut containers[usize::try_from(index).unwrap()]
 }
 
-fn list_name(draw: &mut Draw) -> &'static str {
-    *draw.pick(&["requests", "limits"])
-}
-
 fn quantity(draw: &mut Draw, pod: &mut Value) {
     let wrong = quantities::wrong(draw);
-    let list = list_name(draw);
+    let list = *draw.pick(LISTS);
     let name = *draw.pick(&["cpu", "memory", "nvidia.com/gpu", "ephemeral-storage"]);
     any_container(draw, pod)["resources"][list][name] = wrong;
 }
@@ -129,7 +127,7 @@ fn resource_name(draw: &mut Draw, pod: &mut Value) {
         "requests.kubernetes.io/x",
         "nvidia.com/gpu-",
     ];
-    let (list, name) = (list_name(draw), *draw.pick(&names));
+    let (list, name) = (*draw.pick(LISTS), *draw.pick(&names));
     let amount = draw.pick(&["1", "2Mi", "0"]);
     any_container(draw, pod)["resources"][list][name] = json!(amount);
 }
@@ -176,7 +174,7 @@ fn part_of_a_device(draw: &mut Draw, pod: &mut Value) {
 }
 
 fn pod_level(draw: &mut Draw, pod: &mut Value) {
-    let list = list_name(draw);
+    let list = *draw.pick(LISTS);
     let name = *draw.pick(&[
         "cpu",
         "memory",

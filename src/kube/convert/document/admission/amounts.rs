@@ -88,7 +88,7 @@ fn each(list: &Pairs<Quantity>, field: &str, of_name: OfName, problems: &mut Pro
         let Ok(amount) = quantity::thousandths(&quantity.0) else {
             continue;
         };
-        if resources::is_extended(name) && amount % 1_000 != 0 {
+        if resources::is_extended(name) && !amount.is_multiple_of(1_000) {
             problems.push(
                 field,
                 format_args!("`{}` is not a whole number", quantity.0),
@@ -138,7 +138,8 @@ fn both(requests: &Sums<'_>, limits: &Sums<'_>, field: &str, problems: &mut Prob
 /// Whether an amount is a number of pages of a size.
 fn is_pages(amount: Thousandths, page: &str) -> bool {
     let size = quantity::thousandths(page).unwrap_or(0);
-    size > 0 && size % 1_000 == 0 && amount.div_ceil(1_000) % (size / 1_000) == 0
+    let is_whole = size > 0 && size.is_multiple_of(1_000);
+    is_whole && amount.div_ceil(1_000).is_multiple_of(size / 1_000)
 }
 
 fn of_containers(name: &str) -> Option<String> {
