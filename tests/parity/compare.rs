@@ -128,8 +128,8 @@ fn same_field(theirs: &str, ours: &str) -> bool {
 
 /// A field, without what both name differently on purpose. The API server puts overhead into
 /// limits, the limits of containers below the pod's, and mistakes in values of tolerations under
-/// their operators; it names the first init container where ports of another one are taken twice;
-/// and a limit is a request, too.
+/// their operators; it names the first init container where another one takes a port twice; and a
+/// limit is a request, too.
 fn plain(field: &str) -> String {
     let field = field
         .replace("overhead.limits", "overhead")
