@@ -102,13 +102,9 @@ fn find(
 fn same_fields(answer: &Answer, mistakes: &[Mistake]) -> Result<(), (Sort, String)> {
     let theirs = || answer.refused.iter().map(|one| &*one.field);
     let ours = || mistakes.iter().map(|one| &*one.field);
-    // A pod that cannot be decoded has no field of theirs. And a mistake of a container passes on to
-    // the pod as a whole, where the API server fills in sums.
-    let sums = [
-        "spec.resources.requests[",
-        "spec.resources.limits[hugepages-",
-    ];
-    let follows = |one: &str| one.is_empty() || sums.iter().any(|sum| one.starts_with(sum));
+    // A pod that cannot be decoded has no field of theirs. And where an amount is wrong, sums and
+    // comparisons with it are wrong for the API server, too.
+    let follows = |one: &str| one.is_empty() || one.starts_with("spec.resources.");
     let same = theirs().all(|one| follows(one) || ours().any(|other| same_field(one, other)))
         && ours().all(|one| theirs().any(|other| same_field(other, one)));
     if same {
