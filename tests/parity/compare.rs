@@ -38,6 +38,8 @@ pub(crate) struct Found {
     /// On how many nodes the pod may run, and on how many it may not.
     pub(crate) fits: usize,
     pub(crate) misfits: usize,
+    /// How many nodes each plugin of kube-scheduler refuses.
+    pub(crate) by_plugin: BTreeMap<String, usize>,
     /// Verdicts that differ on purpose: a node that is not ready takes no pod, whatever the pod
     /// tolerates.
     pub(crate) not_ready: usize,
@@ -89,6 +91,11 @@ fn find(
         .filter(|verdict| verdict.is_empty())
         .count();
     found.misfits = answer.nodes.len() - found.fits;
+    for verdict in answer.nodes.values().filter(|verdict| !verdict.is_empty()) {
+        let (plugin, _) = verdict.split_once(':').unwrap();
+        let plugin = plugin.trim_matches(['[', ']']);
+        *found.by_plugin.entry(plugin.to_owned()).or_default() += 1;
+    }
     let Some(stored) = &answer.stored else {
         return Ok(());
     };

@@ -17,15 +17,27 @@ struct Counts {
     differences: usize,
 }
 
-/// The counts of all families.
-#[derive(Debug)]
-pub(crate) struct Tally(BTreeMap<&'static str, Counts>);
+/// The counts of all families, and of the plugins that refuse nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    families: BTreeMap<&'static str, Counts>,
+    plugins: BTreeMap<String, usize>,
+}
+
+/// The plugins that the families are about.
+const PLUGINS: [&str; 5] = [
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "TaintToleration",
+];
 
 impl Tally {
     pub(crate) fn of(compared: &[Compared]) -> Self {
-        let mut families: BTreeMap<&'static str, Counts> = BTreeMap::new();
+        let mut tally = Self::default();
         for Compared { family, found, .. } in compared {
-            let counts = families.entry(family).or_default();
+            let counts = tally.families.entry(family).or_default();
             counts.cases += 1;
             counts.refused += usize::from(found.refused);
             counts.skipped += usize::from(found.skipped);
@@ -33,15 +45,25 @@ impl Tally {
             counts.misfits += found.misfits;
             counts.not_ready += found.not_ready;
             counts.differences += usize::from(found.difference.is_some());
+            for (plugin, nodes) in &found.by_plugin {
+                *tally.plugins.entry(plugin.clone()).or_default() += nodes;
+            }
         }
-        Self(families)
+        tally
     }
 
-    /// No family may be skipped, refused or trivial as a whole.
+    /// No family may be skipped, refused or trivial as a whole, and every plugin must have refused
+    /// nodes.
     pub(crate) fn check(&self) {
+        for plugin in PLUGINS {
+            assert!(
+                self.plugins.contains_key(plugin),
+                "{plugin} refuses no node"
+            );
+        }
         for (name, _) in families::ALL {
             let counts = self
-                .0
+                .families
                 .get(name)
                 .unwrap_or_else(|| panic!("no case of {name}"));
             let judged = counts.cases - counts.refused - counts.skipped;
@@ -62,7 +84,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, counts) in &self.0 {
+        for (name, counts) in &self.families {
             let Counts {
                 cases,
                 refused,
@@ -77,6 +99,9 @@ impl fmt::Display for Tally {
                 "{name}: {cases} cases, {refused} refused, {skipped} skipped; nodes: {fits} fit, \
                  {misfits} do not, {not_ready} are not ready and tolerated; {differences} differ"
             )?;
+        }
+        for (plugin, nodes) in &self.plugins {
+            writeln!(formatter, "{plugin} refuses {nodes} nodes")?;
         }
         Ok(())
     }

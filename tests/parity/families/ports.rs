@@ -37,7 +37,7 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
 
 fn take(draw: &mut Draw, pod: &mut Value) {
     let spec = &mut pod["spec"];
-    if draw.percent(15) {
+    if draw.percent(12) {
         spec["hostNetwork"] = json!(true);
     }
     let in_host = spec["hostNetwork"] == true;
@@ -51,25 +51,25 @@ fn take(draw: &mut Draw, pod: &mut Value) {
     for list in ["containers", "initContainers"] {
         for container in each(spec, list) {
             if draw.percent(70) {
-                container["ports"] = draw.list(3, |draw| port(draw, in_host));
+                container["ports"] = draw.list(4, |draw| port(draw, in_host));
             }
         }
     }
 }
 
 fn port(draw: &mut Draw, in_host: bool) -> Value {
-    let number = *draw.pick(&[80, 81, 82, 8080]);
+    let number = *draw.pick(&[80, 80, 81]);
     let mut port = json!({"containerPort": number});
     match (draw.below(10), in_host) {
         (0..5, true) => port["hostPort"] = json!(number),
-        (0..6, false) => port["hostPort"] = json!(draw.pick(&[80, 81, 82])),
-        (6, _) => port["hostPort"] = json!(0),
+        (0..7, false) => port["hostPort"] = json!(draw.pick(&[80, 80, 81])),
+        (7, _) => port["hostPort"] = json!(0),
         _ => {}
     }
-    if draw.percent(60) {
+    if draw.percent(45) {
         port["hostIP"] = json!(draw.pick(ADDRESSES));
     }
-    if draw.percent(50) {
+    if draw.percent(35) {
         port["protocol"] = json!(draw.pick(&["TCP", "UDP", "SCTP", ""]));
     }
     port

@@ -109,13 +109,13 @@ pub(crate) fn bind(draw: &mut Draw, mut pod: Value, index: usize, nodes: &[Value
     pod
 }
 
-/// Fewer than five pods on these nodes, each made by `each`.
+/// Fewer than six pods on these nodes, each made by `each`.
 pub(crate) fn bound(
     draw: &mut Draw,
     nodes: &[Value],
     mut each: impl FnMut(&mut Draw) -> Value,
 ) -> Vec<Value> {
-    let count = usize::try_from(draw.below(5)).unwrap();
+    let count = usize::try_from(draw.below(6)).unwrap();
     (0..count)
         .map(|index| {
             let pod = each(draw);
