@@ -74,6 +74,10 @@ pub struct GangReport {
 /// Keys are `pod NS/NAME UID` and `node NAME`. A pod whose binding is on its way is on its node.
 pub type Inventory = BTreeMap<String, String>;
 
+/// What keeps a pod off each node, by the node's name, in words that follow `3 node(s)`; `None`:
+/// the pod may run there.
+pub type Verdicts = BTreeMap<Box<str>, Option<String>>;
+
 /// How much of the cluster's free GPUs is of no use for the target workload: the measure of Weng et
 /// al., Beware of Fragmentation, USENIX ATC 2023.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -22,7 +22,7 @@ mod scheduler;
 #[cfg(test)]
 mod answers;
 
-pub use binaries::{Binaries, Program};
+pub use binaries::{Binaries, Program, cache_folder};
 pub use command_lines::{CONTROLLERS, Options};
 pub use control_plane::ControlPlane;
 pub use nodes::GpuNode;

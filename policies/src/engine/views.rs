@@ -3,10 +3,12 @@
 use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
-use crate::facts::UnixMs;
+use crate::facts::{Uid, UnixMs};
 use crate::plan::victims::Others;
 use crate::reason::Reason;
-use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport};
+use crate::report::{
+    Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport, Verdicts,
+};
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Question, find};
@@ -82,6 +84,19 @@ impl Engine {
     #[must_use]
     pub fn gang_counts(&self) -> BTreeMap<(Phase, Option<Reason>), u32> {
         self.teller.gang_counts(self.view())
+    }
+
+    /// Which nodes would take one more pod of the shape that this pod has, by the filters and the
+    /// counts that decisions are made with; its gang and its queue are not asked. `None`: there is
+    /// no such pod.
+    ///
+    /// A pod that asks for what is not supported, or that has a problem, is not placed whatever
+    /// this says.
+    #[must_use]
+    pub fn verdicts(&mut self, pod: Uid) -> Option<Verdicts> {
+        let pod = self.state.pod_ids.get(&pod)?;
+        let class = self.state.pods[*pod].class;
+        Some(reports::verdicts(&mut self.state, class))
     }
 
     /// Where every pod is, also pods of other schedulers, and what every node holds.

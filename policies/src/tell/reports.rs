@@ -2,18 +2,19 @@
 
 use crate::facts::Amount;
 use crate::gangs::counts::count;
-use crate::ids::GangId;
+use crate::ids::{ClassId, GangId};
 use crate::reason::Reason;
-use crate::report::{GangReport, Inventory, PodReport, PodState};
+use crate::report::{GangReport, Inventory, PodReport, PodState, Verdicts};
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use crate::status::Phase;
+use crate::tell::words::filter_of;
 use crate::tell::{Teller, View};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 impl Teller {
@@ -140,4 +141,21 @@ pub(crate) fn inventory(state: &ClusterState) -> Inventory {
         (format!("node {}", node.name), amounts.join(", "))
     });
     pods.chain(nodes).collect()
+}
+
+/// What keeps one more pod of a class off each node, from the table that decisions are made with.
+pub(crate) fn verdicts(state: &mut ClusterState, class: ClassId) -> Verdicts {
+    state.refresh(class);
+    let nodes = state.nodes.iter().filter_map(|(id, node)| {
+        let refused = match state.static_verdict(class, id)? {
+            Err(filter) => Some(filter.to_string()),
+            Ok(()) if state.fits_on(class, id) > 0 => None,
+            Ok(()) => {
+                let lacking = node.lacking(&state.classes[class]);
+                Some(filter_of(state, lacking).to_string())
+            }
+        };
+        Some((node.name.clone(), refused))
+    });
+    nodes.collect()
 }

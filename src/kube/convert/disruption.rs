@@ -147,15 +147,15 @@ mod tests {
             ),
             (
                 requires("a", "Gt", vec!["5".to_owned()]),
-                "spec.selector.matchExpressions[0]",
+                "spec.selector.matchExpressions[0].operator",
             ),
             (
                 requires("a", "In", vec![]),
-                "spec.selector.matchExpressions[0]",
+                "spec.selector.matchExpressions[0].values",
             ),
             (
                 requires("", "Exists", vec![]),
-                "spec.selector.matchExpressions[0]",
+                "spec.selector.matchExpressions[0].key",
             ),
             (
                 requires("a", "In", many()),

@@ -44,6 +44,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         .status
         .allocatable
         .as_ref()
+        .filter(|amounts| !amounts.is_empty())
         .unwrap_or(&node.status.capacity);
     let allocatable = amounts(allocatable, "status.allocatable", &mut problems);
     let capacity = amounts(&node.status.capacity, "status.capacity", &mut problems);

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Amounts while they are summed up. A resource with amount 0 is present, which decides some
 /// defaults.
-type Sums<'a> = BTreeMap<&'a str, Thousandths>;
+pub(super) type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
 /// Resources by which HAMi divides cards. No node offers them, and the kubelet does not look at
 /// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
@@ -43,6 +43,51 @@ pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
     sums.insert("pods", 1_000);
     sums.retain(|name, amount| *amount > 0 && !VIRTUAL.contains(name));
     base_units(sums, "spec", problems)
+}
+
+/// The resources of a pod as a whole, with what the API server fills in.
+pub(super) struct OfPod<'a> {
+    pub(super) requests: Sums<'a>,
+    pub(super) limits: Sums<'a>,
+    /// What containers, init containers and sidecars ask for together.
+    pub(super) of_containers: Sums<'a>,
+}
+
+/// `None`: the pod has no resources as a whole.
+///
+/// If it has any, it is limited to the hugepages of its containers. If it has limits then, it asks
+/// for what its containers ask for, else for the limit; of hugepages, which cannot be
+/// over-committed, always for the limit.
+pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<OfPod<'a>> {
+    let of = spec.resources.as_ref()?;
+    let mut requests = read(&of.requests, "spec.resources.requests", problems);
+    let mut limits = read(&of.limits, "spec.resources.limits", problems);
+    let of_containers = containers(spec, &Statuses::default(), &mut Problems::default());
+    let is_page = |name: &str| name.starts_with(HUGEPAGES);
+    if !limits.is_empty() || !requests.is_empty() {
+        for (name, sum) in &of_containers {
+            if is_page(name) && !requests.contains_key(name) {
+                limits.entry(name).or_insert(*sum);
+            }
+        }
+    }
+    if !limits.is_empty() {
+        let sums = of_containers.iter().filter(|(name, _)| !is_page(name));
+        let amounts = sums.chain(&limits);
+        for (name, amount) in amounts.filter(|(name, _)| is_pod_level(name)) {
+            requests.entry(name).or_insert(*amount);
+        }
+    }
+    Some(OfPod {
+        requests,
+        limits,
+        of_containers,
+    })
+}
+
+/// Amounts as they stand, without those that cannot be read.
+pub(super) fn readable(quantities: &Pairs<Quantity>) -> Sums<'_> {
+    read(quantities, "", &mut Problems::default())
 }
 
 /// The largest request of one container, by extended resource.
@@ -222,21 +267,10 @@ fn pod_level<'a>(
     sums: &mut Sums<'a>,
     problems: &mut Problems,
 ) {
-    let Some(resources) = &pod.spec.resources else {
+    let Some(of_pod) = of_pod(&pod.spec, problems) else {
         return;
     };
-    let mut asked = read(&resources.requests, "spec.resources.requests", problems);
-    let limits = read(&resources.limits, "spec.resources.limits", problems);
-    if !limits.is_empty() {
-        // What the API server fills in: the sum of the containers' requests, else the limit. For
-        // hugepages, which cannot be over-committed, it fills in the limit.
-        let unbound = Statuses::default();
-        let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
-        sums.retain(|name, _| !name.starts_with(HUGEPAGES));
-        for (name, amount) in sums.into_iter().chain(limits) {
-            asked.entry(name).or_insert(amount);
-        }
-    }
+    let mut asked = of_pod.requests;
     asked.retain(|name, _| is_pod_level(name));
     let names: Vec<&str> = asked.keys().copied().collect();
     if let Some(status) = statuses.status
@@ -252,7 +286,8 @@ fn pod_level<'a>(
 
 pub(super) const HUGEPAGES: &str = "hugepages-";
 
-fn is_pod_level(resource: &str) -> bool {
+/// Whether a pod as a whole may ask for a resource.
+pub(super) fn is_pod_level(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || resource.starts_with(HUGEPAGES)
 }
 

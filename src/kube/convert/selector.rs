@@ -4,7 +4,7 @@ use super::limits;
 use super::problems::Problems;
 use crate::kube::objects::{self, LabelSelector, Requirement};
 use gpu_batch_policies::facts::{
-    self, MatchOperator, MatchRequirement, NodeSelectorTerm, SelectorRequirement,
+    self, MatchOperator, MatchRequirement, NodeSelectorTerm, Problem, SelectorRequirement,
 };
 use std::fmt;
 
@@ -19,25 +19,34 @@ pub(super) fn node_affinity(
 ) -> Option<Vec<NodeSelectorTerm>> {
     let terms = affinity?.required.as_ref()?.node_selector_terms.as_deref();
     let terms = problems.at_most(limits::ENTRIES, terms.unwrap_or_default(), TERMS);
-    let terms = terms.iter().enumerate().map(|(index, term)| {
-        let expressions = term.match_expressions.as_deref().unwrap_or_default();
-        let fields = term.match_fields.as_deref().unwrap_or_default();
-        NodeSelectorTerm {
-            match_expressions: requirements(
-                expressions,
-                format_args!("{TERMS}[{index}].matchExpressions"),
-                problems,
-                on_labels,
-            ),
-            match_fields: requirements(
-                fields,
-                format_args!("{TERMS}[{index}].matchFields"),
-                problems,
-                on_fields,
-            ),
-        }
-    });
+    let terms = terms.iter().enumerate();
+    let terms = terms
+        .map(|(index, term)| node_selector_term(term, format_args!("{TERMS}[{index}]"), problems));
     Some(terms.collect())
+}
+
+/// The mistakes of a term for which the API server would refuse it.
+pub(super) fn mistakes(term: &objects::NodeSelectorTerm, field: &str) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    node_selector_term(term, field, &mut problems);
+    problems.impossible()
+}
+
+fn node_selector_term(
+    term: &objects::NodeSelectorTerm,
+    field: impl fmt::Display,
+    problems: &mut Problems,
+) -> NodeSelectorTerm {
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    let (of_labels, of_fields) = (
+        format_args!("{field}.matchExpressions"),
+        format_args!("{field}.matchFields"),
+    );
+    NodeSelectorTerm {
+        match_expressions: requirements(expressions, of_labels, problems, on_labels),
+        match_fields: requirements(fields, of_fields, problems, on_fields),
+    }
 }
 
 /// A selector over labels of objects, as in `namespaceSelector`.
@@ -67,8 +76,11 @@ pub(super) fn label_selector(
     }
 }
 
-/// Checks a requirement; the error says what the requirement must be.
-type Rule = fn(&Requirement, MatchOperator) -> Result<(), &'static str>;
+/// A part of a requirement, and what is wrong with it.
+type Mistake = (&'static str, &'static str);
+
+/// Checks a requirement.
+type Rule = fn(&Requirement, MatchOperator) -> Vec<Mistake>;
 
 fn requirements(
     list: &[Requirement],
@@ -91,15 +103,8 @@ fn requirements(
             );
             continue;
         };
-        if let Err(message) = rule(requirement, operator) {
-            let field = format_args!("{field}[{index}]");
-            // The API server does not check whether the value is a number.
-            let compares = matches!(operator, MatchOperator::Gt | MatchOperator::Lt);
-            if compares && values.len() == 1 {
-                problems.push(field, message);
-            } else {
-                problems.push_impossible(field, message);
-            }
+        for (part, message) in rule(requirement, operator) {
+            problems.push_impossible(format_args!("{field}[{index}].{part}"), message);
         }
         requirements.push(MatchRequirement {
             key: requirement.key.clone(),
@@ -122,36 +127,50 @@ fn operator(text: &str) -> Option<MatchOperator> {
     })
 }
 
-fn on_labels(requirement: &Requirement, operator: MatchOperator) -> Result<(), &'static str> {
-    let values = requirement.values.as_deref().unwrap_or_default();
-    match operator {
-        MatchOperator::In | MatchOperator::NotIn if values.is_empty() => {
-            Err("In and NotIn need at least one value")
-        }
-        MatchOperator::Exists | MatchOperator::DoesNotExist if !values.is_empty() => {
-            Err("Exists and DoesNotExist take no values")
-        }
-        MatchOperator::Gt | MatchOperator::Lt => match values {
-            [value] if value.parse::<i64>().is_ok() => Ok(()),
-            _ => Err("Gt and Lt need one integer"),
-        },
-        _ if requirement.key.is_empty() => Err("the key is missing"),
-        _ => Ok(()),
+/// A number that cannot be read is no mistake: the API server does not look at it, and
+/// kube-scheduler drops the term.
+fn on_labels(requirement: &Requirement, operator: MatchOperator) -> Vec<Mistake> {
+    let count = requirement.values.as_deref().unwrap_or_default().len();
+    let mut mistakes = Vec::new();
+    if requirement.key.is_empty() {
+        mistakes.push(("key", "is missing"));
     }
+    match operator {
+        MatchOperator::In | MatchOperator::NotIn if count == 0 => {
+            mistakes.push(("values", "In and NotIn need at least one value"));
+        }
+        MatchOperator::Exists | MatchOperator::DoesNotExist if count > 0 => {
+            mistakes.push(("values", "Exists and DoesNotExist take no values"));
+        }
+        MatchOperator::Gt | MatchOperator::Lt if count != 1 => {
+            mistakes.push(("values", "Gt and Lt need one integer"));
+        }
+        _ => {}
+    }
+    mistakes
 }
 
-fn on_objects(requirement: &Requirement, operator: MatchOperator) -> Result<(), &'static str> {
+fn on_objects(requirement: &Requirement, operator: MatchOperator) -> Vec<Mistake> {
     match operator {
-        MatchOperator::Gt | MatchOperator::Lt => Err("Gt and Lt compare labels of nodes only"),
+        MatchOperator::Gt | MatchOperator::Lt => {
+            vec![("operator", "Gt and Lt compare labels of nodes only")]
+        }
         _ => on_labels(requirement, operator),
     }
 }
 
-fn on_fields(requirement: &Requirement, operator: MatchOperator) -> Result<(), &'static str> {
-    let values = requirement.values.as_deref().unwrap_or_default();
-    match operator {
-        _ if &*requirement.key != "metadata.name" => Err("the only field is metadata.name"),
-        MatchOperator::In | MatchOperator::NotIn if values.len() == 1 => Ok(()),
-        _ => Err("a field takes In or NotIn with one value"),
+fn on_fields(requirement: &Requirement, operator: MatchOperator) -> Vec<Mistake> {
+    let count = requirement.values.as_deref().unwrap_or_default().len();
+    let mut mistakes = Vec::new();
+    if &*requirement.key != "metadata.name" {
+        mistakes.push(("key", "the only field is metadata.name"));
     }
+    match operator {
+        MatchOperator::In | MatchOperator::NotIn if count == 1 => {}
+        MatchOperator::In | MatchOperator::NotIn => {
+            mistakes.push(("values", "must be one value"));
+        }
+        _ => mistakes.push(("operator", "a field takes In or NotIn")),
+    }
+    mistakes
 }

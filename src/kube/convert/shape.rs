@@ -124,8 +124,9 @@ fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
         for (index, port) in container.ports.iter().flatten().enumerate() {
             match host_port(port, host_network) {
                 Ok(port) => ports.extend(port),
-                Err(message) => {
-                    problems.push_impossible(format_args!("{field}.ports[{index}]"), message);
+                Err((part, message)) => {
+                    let field = format_args!("{field}.ports[{index}].{part}");
+                    problems.push_impossible(field, message);
                 }
             }
         }
@@ -137,7 +138,11 @@ fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
         .to_vec()
 }
 
-fn host_port(port: &ContainerPort, host_network: bool) -> Result<Option<HostPort>, String> {
+/// The port of the host that a container opens. The error names a part of the port.
+fn host_port(
+    port: &ContainerPort,
+    host_network: bool,
+) -> Result<Option<HostPort>, (&'static str, String)> {
     // In the host's network every port is a port of the host; the API server fills `hostPort` in.
     let number = match port.host_port {
         None | Some(0) if host_network => port.container_port.unwrap_or(0),
@@ -151,10 +156,10 @@ fn host_port(port: &ContainerPort, host_network: bool) -> Result<Option<HostPort
         None | Some("" | "TCP") => Protocol::Tcp,
         Some("UDP") => Protocol::Udp,
         Some("SCTP") => Protocol::Sctp,
-        Some(other) => return Err(format!("`{other}` is not a protocol")),
+        Some(other) => return Err(("protocol", format!("`{other}` is not a protocol"))),
     };
     let Ok(number) = u16::try_from(number) else {
-        return Err(format!("{number} is not a port"));
+        return Err(("hostPort", format!("{number} is not a port")));
     };
     let address = port
         .host_ip

@@ -80,3 +80,27 @@ fn times_are_read_in_milliseconds_and_never_before_1970() {
         assert_eq!(Timestamp::parse(text), expected.map(Timestamp), "{text}");
     }
 }
+
+/// A template that leaves a number out makes such texts, and the API server takes them.
+#[test]
+fn quantities_are_read_as_the_api_server_reads_them() {
+    let read = |quantity: serde_json::Value| {
+        let Quantity(text) = serde_json::from_value(quantity).unwrap();
+        text.into_string()
+    };
+    for none in ["Gi", "m", "-", "+.", ".5e"] {
+        let expected = if none == ".5e" { none } else { "0" };
+        assert_eq!(read(json!(none)), expected, "{none}");
+    }
+    assert_eq!(read(json!(null)), "0");
+    assert_eq!(read(json!(" 1Gi ")), "1Gi");
+    for (wrong, kept) in [
+        ("", ""),
+        (" ", ""),
+        ("Ei", "Ei"),
+        ("x", "x"),
+        ("1 Gi", "1 Gi"),
+    ] {
+        assert_eq!(read(json!(wrong)), kept);
+    }
+}

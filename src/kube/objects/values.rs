@@ -163,6 +163,18 @@ impl<'de> Deserialize<'de> for Quantity {
     }
 }
 
+/// Whether a text has all of a quantity but the number, as templates make it from nothing.
+fn is_suffix_alone(text: &str) -> bool {
+    const SUFFIXES: [&str; 15] = [
+        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi",
+    ];
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let suffix = unsigned.strip_prefix('.').unwrap_or(unsigned);
+    let exponent = suffix.strip_prefix(['e', 'E']);
+    let is_exponent = exponent.is_some_and(|exponent| exponent.parse::<i32>().is_ok());
+    !text.is_empty() && (SUFFIXES.contains(&suffix) || is_exponent)
+}
+
 struct QuantityVisitor;
 
 impl Visitor<'_> for QuantityVisitor {
@@ -172,8 +184,17 @@ impl Visitor<'_> for QuantityVisitor {
         formatter.write_str("a quantity such as 500m, 2Gi or 8")
     }
 
+    /// The API server takes no notice of blanks around a quantity, and reads a suffix without a
+    /// number as none of it.
     fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {
+        let text = text.trim_matches(' ');
+        let text = if is_suffix_alone(text) { "0" } else { text };
         Ok(Quantity(text.into()))
+    }
+
+    /// To the API server, `null` is none of it.
+    fn visit_unit<E: Error>(self) -> Result<Quantity, E> {
+        Ok(Quantity("0".into()))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Quantity, E> {

@@ -148,8 +148,10 @@ impl Binaries {
     }
 }
 
-/// The folder for everything that is built once.
-fn cache_folder() -> PathBuf {
+/// The folder for everything that is built once: what `GPU_BATCH_CACHE` names, else `gpu-batch`
+/// below `XDG_CACHE_HOME` or `~/.cache`.
+#[must_use]
+pub fn cache_folder() -> PathBuf {
     let from = |variable: &str, below: &str| {
         std::env::var_os(variable)
             .filter(|value| !value.is_empty())

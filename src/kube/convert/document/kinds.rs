@@ -110,7 +110,9 @@ pub(super) fn typed<'de, T: Deserialize<'de>>(
     })
 }
 
-fn decode<T: Watched>(value: Value) -> Result<T, FieldError> {
+fn decode<'de, T: Watched>(
+    value: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, FieldError> {
     let object: T = typed(value)?;
     match object.meta().name.len() {
         0 => Err(("metadata.name".to_owned(), "is missing".to_owned())),
@@ -161,9 +163,9 @@ fn priority_class(value: Value, converter: &mut Converter) -> Result<Option<Obje
 }
 
 fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
-    let mut pod: Pod = decode(value)?;
+    let mut pod: Pod = decode(&value)?;
     let problem = admit_priority(&mut pod, converter);
-    let refusals = admission::refusals(&pod);
+    let refusals = admission::refusals(&pod, &value);
     let mut object = pod.convert(converter);
     // Conversion may have refused a field already: its words are kept.
     for refusal in refusals {

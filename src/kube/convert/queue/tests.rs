@@ -126,7 +126,7 @@ fn each_wrong_field_is_one_problem_with_its_path() {
         (selector(json!({"labels": {}})), "namespaceSelector.labels"),
         (
             selector(json!({"matchExpressions": gt})),
-            "namespaceSelector.matchExpressions[0]",
+            "namespaceSelector.matchExpressions[0].operator",
         ),
         (json!({"closed": "no"}), "closed"),
         (json!({"quota": {}}), "quota"),

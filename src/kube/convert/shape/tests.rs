@@ -53,14 +53,15 @@ fn host_ports_are_those_of_containers_and_sidecars() {
 
 #[test]
 fn a_port_that_cannot_be_is_a_problem() {
-    for port in [
-        json!({"hostPort": 65_536}),
-        json!({"hostPort": -1}),
-        json!({"hostPort": 1, "protocol": "HTTP"}),
+    for (port, part) in [
+        (json!({"hostPort": 65_536}), "hostPort"),
+        (json!({"hostPort": -1}), "hostPort"),
+        (json!({"hostPort": 1, "protocol": "HTTP"}), "protocol"),
     ] {
         let (shape, problems) = shape_of(json!({"containers": [{"name": "c", "ports": [port]}]}));
         assert_eq!(shape.host_ports, [], "{port}");
-        assert_eq!(&*problems[0].field, "spec.containers[0].ports[0]", "{port}");
+        let field = format!("spec.containers[0].ports[0].{part}");
+        assert_eq!(&*problems[0].field, field, "{port}");
     }
 }
 
@@ -180,16 +181,16 @@ fn a_requirement_that_makes_no_sense_is_a_problem() {
             json!({"key": "a", "operator": "Gt", "values": ["1", "2"]}),
         ),
         (
-            "matchExpressions",
-            json!({"key": "a", "operator": "Lt", "values": ["x"]}),
-        ),
-        (
             "matchFields",
             json!({"key": "spec.x", "operator": "In", "values": ["x"]}),
         ),
         (
             "matchFields",
             json!({"key": "metadata.name", "operator": "Exists"}),
+        ),
+        (
+            "matchFields",
+            json!({"key": "metadata.name", "operator": "Gt", "values": ["1"]}),
         ),
         (
             "matchFields",
@@ -206,6 +207,16 @@ fn a_requirement_that_makes_no_sense_is_a_problem() {
             problems[0].field.starts_with(&field),
             "{requirement}: {problems:?}"
         );
+    }
+}
+
+/// The API server lets them in, and kube-scheduler drops the term.
+#[test]
+fn a_number_that_cannot_be_read_is_no_problem() {
+    for bound in ["x", "5.0", "9223372036854775808", ""] {
+        let term = json!({"matchExpressions": [{"key": "a", "operator": "Lt", "values": [bound]}]});
+        let (shape, problems) = shape_of(required(json!([term])));
+        assert_eq!((shape.node_affinity.unwrap().len(), problems), (1, vec![]));
     }
 }
 

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 /// The fields of a pod that are refused.
 fn refused(spec: Value) -> Vec<String> {
-    let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
-    let problems = refusals(&pod).into_iter();
+    let document = json!({"spec": spec});
+    let pod: Pod = serde_json::from_value(document.clone()).unwrap();
+    let problems = refusals(&pod, &document).into_iter();
     problems.map(|problem| problem.field.into()).collect()
 }
 
@@ -56,14 +57,14 @@ fn amounts_that_no_container_may_have_are_refused() {
         ),
         (
             json!({"requests": {"nvidia.com/gpu": 1}}),
-            vec!["requests[nvidia.com/gpu]"],
+            vec!["limits[nvidia.com/gpu]"],
         ),
         (
             json!({"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}),
             vec!["requests[nvidia.com/gpu]"],
         ),
         (
-            json!({"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}),
+            json!({"requests": {"hugepages-2Mi": "2Mi", "cpu": 1}, "limits": {"hugepages-2Mi": "4Mi"}}),
             vec!["requests[hugepages-2Mi]"],
         ),
         (
@@ -129,6 +130,115 @@ fn tolerations_deadlines_and_labels_are_refused_by_their_field() {
     }
 }
 
+/// A pod of one container with these parts beside it.
+fn beside(spec: Value) -> Vec<String> {
+    let mut all = json!({"containers": [{
+        "name": "main",
+        "resources": {"requests": {"cpu": 2}, "limits": {"hugepages-2Mi": "4Mi", "cpu": 3}},
+        "ports": [{"containerPort": 80}, {"containerPort": 81}],
+    }]});
+    for (name, value) in spec.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    refused(all)
+}
+
+#[test]
+fn a_pod_as_a_whole_has_no_less_than_its_containers() {
+    let resources = |resources: Value| beside(json!({"resources": resources}));
+    let enough = json!({"requests": {"cpu": 2}, "limits": {"cpu": "3", "hugepages-2Mi": "4Mi"}});
+    assert_eq!(resources(enough), [""; 0]);
+    for (amounts, expected) in [
+        (
+            json!({"requests": {"cpu": 1}}),
+            "spec.resources.requests[cpu]",
+        ),
+        (
+            json!({"limits": {"cpu": 4, "foo": 1}}),
+            "spec.resources.limits[foo]",
+        ),
+        (
+            json!({"limits": {"cpu": 4, "hugepages-2Mi": "2Mi"}}),
+            "spec.resources.requests[hugepages-2Mi]",
+        ),
+        (
+            json!({"requests": {"cpu": 5}, "limits": {"cpu": 4}}),
+            "spec.resources.requests[cpu]",
+        ),
+    ] {
+        assert_eq!(resources(amounts.clone())[0], expected, "{amounts}");
+    }
+    // The sum of the containers is filled in, and is above the limit.
+    let low = resources(json!({"limits": {"cpu": 1}}));
+    let limit = "spec.containers[0].resources.limits[cpu]";
+    assert_eq!(low, ["spec.resources.requests[cpu]", limit]);
+}
+
+#[test]
+fn amounts_are_whole_devices_and_whole_pages_and_overhead_is_one_of_them() {
+    let page = |amount: &str| json!({"limits": {"hugepages-2Mi": amount, "cpu": 1}});
+    assert_eq!(of_resources(page("4Mi")), [""; 0]);
+    assert_eq!(of_resources(page("3Mi")), ["limits[hugepages-2Mi]"]);
+    let alone = of_resources(json!({"limits": {"hugepages-2Mi": "2Mi"}}));
+    assert_eq!(alone, ["spec.containers[0].resources"]);
+    let overhead = beside(json!({"overhead": {"foo": 1, "nvidia.com/gpu": "500m"}}));
+    assert_eq!(
+        overhead,
+        ["spec.overhead[foo]", "spec.overhead[nvidia.com/gpu]"]
+    );
+}
+
+#[test]
+fn ports_are_ports_and_each_of_the_host_is_taken_once() {
+    let ports = |ports: Value, in_host: bool| {
+        let containers = json!([{"name": "a", "ports": ports}]);
+        let fields = refused(json!({"hostNetwork": in_host, "containers": containers}));
+        let short = |field: String| field.replace("spec.containers[0].ports", "");
+        fields.into_iter().map(short).collect::<Vec<_>>()
+    };
+    let port = |inner: u32, outer: u32| json!({"containerPort": inner, "hostPort": outer});
+    assert_eq!(ports(json!([port(80, 81), port(80, 82)]), false), [""; 0]);
+    assert_eq!(ports(json!([port(80, 80), port(81, 0)]), true), [""; 0]);
+    assert_eq!(
+        ports(json!([{"hostPort": 1}]), false),
+        ["[0].containerPort"]
+    );
+    assert_eq!(ports(json!([port(1, 65_536)]), false), ["[0].hostPort"]);
+    assert_eq!(ports(json!([port(80, 81)]), true), ["[0].hostPort"]);
+    assert_eq!(
+        ports(json!([port(80, 1), port(81, 1)]), false),
+        ["[1].hostPort"]
+    );
+    let udp = json!({"containerPort": 1, "protocol": "udp"});
+    assert_eq!(ports(json!([udp]), false), ["[0].protocol"]);
+}
+
+#[test]
+fn what_the_scheduler_does_not_read_is_looked_up_in_the_document() {
+    let preferred = |weight: i32, operator: &str| {
+        let preference = json!({"matchExpressions": [{"key": "a", "operator": operator}]});
+        let preferred = json!([{"weight": weight, "preference": preference}]);
+        json!({"affinity": {"nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": preferred}}})
+    };
+    let toleration = |effect: &str| json!({"tolerations": [{"key": "a", "effect": effect, "tolerationSeconds": 1}]});
+    assert_eq!(refused(preferred(1, "Exists")), [""; 0]);
+    assert_eq!(refused(toleration("NoExecute")), [""; 0]);
+    assert_eq!(
+        refused(toleration("NoSchedule")),
+        ["spec.tolerations[0].effect"]
+    );
+    assert_eq!(
+        refused(json!({"restartPolicy": "never"})),
+        ["spec.restartPolicy"]
+    );
+    assert_eq!(refused(json!({"restartPolicy": ""})), [""; 0]);
+    let field = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]";
+    assert_eq!(refused(preferred(0, "Exists")), [format!("{field}.weight")]);
+    let values = format!("{field}.preference.matchExpressions[0].values");
+    assert_eq!(refused(preferred(1, "In")), [values]);
+}
+
 #[test]
 fn node_affinity_needs_terms_with_keys_and_values_of_labels() {
     let terms = |terms: Value| {
@@ -145,7 +255,7 @@ fn node_affinity_needs_terms_with_keys_and_values_of_labels() {
     assert_eq!(terms(with("", "fast")), ["[0].matchExpressions[0].key"]);
     assert_eq!(
         terms(with("disk", "a b")),
-        ["[0].matchExpressions[0].values"]
+        ["[0].matchExpressions[0].values[0]"]
     );
 }
 
@@ -154,7 +264,7 @@ fn node_affinity_needs_terms_with_keys_and_values_of_labels() {
 fn a_pod_that_a_cluster_has_let_in_is_not_refused() {
     let with_uid = |uid: &str| {
         let pod = json!({"metadata": {"uid": uid}, "spec": {"activeDeadlineSeconds": 0}});
-        refusals(&serde_json::from_value(pod).unwrap()).len()
+        refusals(&serde_json::from_value(pod.clone()).unwrap(), &pod).len()
     };
     assert_eq!((with_uid(""), with_uid("2b1d")), (1, 0));
 }

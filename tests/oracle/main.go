@@ -1,0 +1,134 @@
+// Command oracle says of pods what Kubernetes itself says: whether the API server lets them in, and
+// on which nodes kube-scheduler would let them run.
+//
+// It reads cases from standard input, a JSON object on each line, and answers each with one line,
+// in their order. Nothing of Kubernetes is written down here again: defaults, the strategy of pods
+// and validation are the API server's own code, and the verdicts come from the plugins of the
+// default profile, with the default feature gates.
+//
+//	case     {"nodes": [Node], "pods": [Pod, on its node], "namespaces": [Namespace],
+//	          "objects": [objects of any other kind], "pod": Pod}
+//	refused  {"refused": [{"field": "spec.tolerations[0].operator", "message": "..."}]}
+//	judged   {"nodes": {"n1": "", "n2": "NodeAffinity: ..."}, "stored": {...}}
+//	broken   {"error": "..."}
+//
+// An empty verdict means that the pod may run on the node. `stored` has the case's nodes, pods and
+// pod as the API server would hold them. A case is broken if it is not of this form.
+//
+// With -lie-every=N each Nth answer is a lie, so that it can be shown that a comparison finds
+// differences.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/klog/v2"
+)
+
+// testCase is one line of input. Objects are decoded as the API server decodes them, later.
+type testCase struct {
+	Nodes      []json.RawMessage `json:"nodes"`
+	Pods       []json.RawMessage `json:"pods"`
+	Namespaces []json.RawMessage `json:"namespaces"`
+	Objects    []json.RawMessage `json:"objects"`
+	Pod        json.RawMessage   `json:"pod"`
+}
+
+// answer is one line of output.
+type answer struct {
+	Refused []refusal         `json:"refused,omitempty"`
+	Nodes   map[string]string `json:"nodes,omitempty"`
+	Stored  *stored           `json:"stored,omitempty"`
+	Error   string            `json:"error,omitempty"`
+}
+
+// refusal is one mistake that the API server finds in the pod. The field is empty where the object
+// cannot be decoded: decoders do not name the field in a form that can be compared.
+type refusal struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func main() {
+	lieEvery := flag.Int("lie-every", 0, "answer each Nth case with a lie; 0: never")
+	flag.Parse()
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	if err := run(context.Background(), os.Stdin, os.Stdout, *lieEvery); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, in io.Reader, out io.Writer, lieEvery int) error {
+	empty, err := newCluster(ctx, nil)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(in, 1<<20)
+	answers := bufio.NewWriterSize(out, 1<<20)
+	encoder := json.NewEncoder(answers)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return answers.Flush()
+		} else if err != nil && err != io.EOF {
+			return err
+		}
+		said := answerTo(ctx, empty, line)
+		if lieEvery > 0 && number%lieEvery == 0 {
+			lie(&said, number/lieEvery)
+		}
+		if err := encoder.Encode(said); err != nil {
+			return err
+		}
+		// Whoever asks one question at a time waits for the answer.
+		if lines.Buffered() == 0 {
+			if err := answers.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func answerTo(ctx context.Context, empty *cluster, line []byte) answer {
+	var asked testCase
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return answer{Error: err.Error()}
+	}
+	said, err := judge(ctx, empty, &asked)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return said
+}
+
+// lie turns an answer into another one that is not true: what is refused is let in everywhere, and
+// of what is let in either one node says the opposite, or all is refused.
+func lie(said *answer, count int) {
+	switch {
+	case said.Error != "":
+	case said.Refused != nil:
+		*said = answer{Nodes: map[string]string{}}
+	case count%2 == 0:
+		*said = answer{Refused: []refusal{{Field: "spec.lie", Message: "is a lie"}}}
+	default:
+		first := ""
+		for name := range said.Nodes {
+			if first == "" || name < first {
+				first = name
+			}
+		}
+		if said.Nodes[first] == "" {
+			said.Nodes[first] = "Lie: the pod fits"
+		} else {
+			said.Nodes[first] = ""
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+)
+
+// cluster is a whole kube-scheduler with the default profile. It never runs: its cache is filled,
+// and its plugins are asked.
+type cluster struct {
+	profile   framework.Framework
+	cache     internalcache.Cache
+	snapshot  *internalcache.Snapshot
+	informers informers.SharedInformerFactory
+	stop      context.CancelFunc
+}
+
+// newCluster starts a scheduler in a cluster that has these objects, neither nodes nor pods.
+func newCluster(ctx context.Context, objects []runtime.Object) (*cluster, error) {
+	ctx, stop := context.WithCancel(ctx)
+	client := fake.NewClientset(objects...)
+	factory := scheduler.NewInformerFactory(client, 0)
+	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(0) }
+	made, err := scheduler.New(ctx, client, factory, nil, profile.RecorderFactory(recorder))
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	const name = v1.DefaultSchedulerName
+	snapshot, ok := made.Profiles[name].SnapshotSharedLister().(*internalcache.Snapshot)
+	if !ok {
+		stop()
+		return nil, errors.New("the snapshot of the profile is of another type")
+	}
+	factory.Core().V1().Namespaces().Informer()
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSync(ctx.Done())
+	return &cluster{made.Profiles[name], made.Cache, snapshot, factory, stop}, nil
+}
+
+func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error) {
+	pod, refusals, err := admit(ctx, asked.Pod)
+	if err != nil || refusals != nil {
+		return answer{Refused: refusals}, err
+	}
+	nodes, err := decodeAll[v1.Node](raw(asked.Nodes))
+	if err != nil {
+		return answer{}, err
+	}
+	pods, err := decodeAll[v1.Pod](raw(asked.Pods))
+	if err != nil {
+		return answer{}, err
+	}
+	for _, bound := range pods {
+		named(&bound.ObjectMeta)
+	}
+	in, err := clusterOf(ctx, empty, asked)
+	if err != nil {
+		return answer{}, err
+	}
+	if in != empty {
+		defer in.stop()
+	}
+	verdicts, err := in.verdicts(ctx, pod, pods, nodes)
+	return answer{Nodes: verdicts, Stored: &stored{nodes, pods, pod}}, err
+}
+
+// clusterOf gives the cluster for a case. Starting one takes milliseconds, so that cases share the
+// empty one, as far as they have no objects but nodes, pods and namespaces.
+func clusterOf(ctx context.Context, empty *cluster, asked *testCase) (*cluster, error) {
+	namespaces, err := decodeAll[v1.Namespace](raw(asked.Namespaces))
+	if err != nil {
+		return nil, err
+	}
+	if len(asked.Objects) == 0 {
+		var list []any
+		for _, namespace := range namespaces {
+			list = append(list, namespace)
+		}
+		store := empty.informers.Core().V1().Namespaces().Informer().GetStore()
+		return empty, store.Replace(list, "")
+	}
+	var objects []runtime.Object
+	for _, namespace := range namespaces {
+		objects = append(objects, namespace)
+	}
+	decoder := clientscheme.Codecs.UniversalDeserializer()
+	for index, text := range asked.Objects {
+		object, _, err := decoder.Decode(text, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", index, err)
+		}
+		objects = append(objects, object)
+	}
+	return newCluster(ctx, objects)
+}
+
+// verdicts asks the plugins about every node, and takes nodes and pods out of the cache again.
+func (c *cluster) verdicts(
+	ctx context.Context, pod *v1.Pod, pods []*v1.Pod, nodes []*v1.Node,
+) (map[string]string, error) {
+	logger := klog.Background()
+	known := sets.New[string]()
+	for _, node := range nodes {
+		known.Insert(node.Name)
+		c.cache.AddNode(logger, node)
+	}
+	for _, node := range nodes {
+		defer func() { _ = c.cache.RemoveNode(logger, node) }()
+	}
+	for _, bound := range pods {
+		// The scheduler does not watch pods that have ended.
+		ended := bound.Status.Phase == v1.PodSucceeded || bound.Status.Phase == v1.PodFailed
+		if ended || bound.Spec.NodeName == "" {
+			continue
+		}
+		if err := c.cache.AddPod(logger, bound); err != nil {
+			return nil, err
+		}
+		defer func() { _ = c.cache.RemovePod(logger, bound) }()
+	}
+	if err := c.cache.UpdateSnapshot(logger, c.snapshot); err != nil {
+		return nil, err
+	}
+	state := framework.NewCycleState()
+	result, status, by := c.profile.RunPreFilterPlugins(ctx, state, pod)
+	verdicts := make(map[string]string, len(nodes))
+	for name := range known {
+		switch {
+		case !status.IsSuccess():
+			verdicts[name] = words(status)
+		case !result.AllNodes() && !result.NodeNames.Has(name):
+			verdicts[name] = fmt.Sprintf("%v: is not among the nodes that it names", sets.List(by))
+		default:
+			info, err := c.snapshot.Get(name)
+			if err != nil {
+				return nil, err
+			}
+			verdicts[name] = words(c.profile.RunFilterPlugins(ctx, state, pod, info))
+		}
+	}
+	return verdicts, nil
+}
+
+// words gives the plugin that refuses, and why; an error of a plugin refuses, too, because the
+// scheduler then binds nothing.
+func words(status *fwk.Status) string {
+	if status.IsSuccess() {
+		return ""
+	}
+	reasons := slices.Clone(status.Reasons())
+	if err := status.AsError(); len(reasons) == 0 && err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	return fmt.Sprintf("%s: %s", status.Plugin(), reasons)
+}
+
+func raw(texts []json.RawMessage) [][]byte {
+	list := make([][]byte, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
+}

@@ -1,0 +1,208 @@
+//! What gpu-batch says of a case.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use gpu_batch::kube::convert::{Converter, Watched};
+use gpu_batch::kube::objects::{Node, Pod};
+use gpu_batch::plan::{Reading, read};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Object};
+use gpu_batch_policies::facts::{PodFacts, Readiness};
+use gpu_batch_policies::lease::LeaseSettings;
+use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
+use gpu_batch_testing::World;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::oracle::Stored;
+
+/// The pod of every case is ours.
+const SCHEDULER: &str = "gpu-batch";
+/// After all times in cases.
+const NOW_MS: u64 = 1_800_000_000_000;
+
+/// What is said of a pod that is let in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Judged {
+    /// What keeps the pod off each node; empty: nothing.
+    pub(crate) nodes: BTreeMap<String, String>,
+    /// Nodes that are not ready. kube-scheduler knows of them by their taints only.
+    pub(crate) not_ready: BTreeSet<String>,
+    /// What the pod asks for and is not supported, so that it waits wherever it might fit.
+    pub(crate) unsupported: Vec<String>,
+}
+
+/// A mistake: the object, the field, and the words.
+#[derive(Debug, Clone)]
+pub(crate) struct Mistake {
+    pub(crate) object: String,
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+/// Reads cases as files, as `plan` does.
+pub(crate) struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    /// Writes the objects of a case as users write them, in a file for `plan`.
+    pub(crate) fn write(&self, case: &Value) -> PathBuf {
+        let mut text = String::new();
+        let kinds = [
+            ("Node", "nodes"),
+            ("Pod", "pods"),
+            ("Namespace", "namespaces"),
+        ];
+        for (kind, list) in kinds {
+            for object in case[list].as_array().into_iter().flatten() {
+                text += &typed(object, kind);
+            }
+        }
+        for object in case["objects"].as_array().into_iter().flatten() {
+            text += &object.to_string();
+        }
+        text += &typed(&case["pod"], "Pod");
+        let path = self.folder.path().join("case.json");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// What is made of a case in a file.
+    pub(crate) fn judge(&self, case: &Value) -> Result<Judged, Vec<Mistake>> {
+        let reading = Reading {
+            scheduler_name: SCHEDULER,
+            namespace: "default",
+            now_ms: NOW_MS,
+        };
+        match read(None, &[self.write(case)], reading) {
+            Ok(input) => Ok(judged(input.objects, &name_of(&case["pod"]))),
+            Err(errors) => Err(errors.to_string().lines().map(mistake).collect()),
+        }
+    }
+}
+
+/// What is made of objects that a cluster has, as the watches bring them.
+pub(crate) fn judge_stored(stored: &Stored) -> Judged {
+    let mut converter = Converter::new(SCHEDULER, NOW_MS);
+    let mut objects = Vec::new();
+    for node in &stored.nodes {
+        objects.extend(seen::<Node>(node, &mut converter));
+    }
+    for pod in stored.pods.iter().chain([&stored.pod]) {
+        objects.extend(seen::<Pod>(pod, &mut converter));
+    }
+    judged(objects, &name_of(&stored.pod))
+}
+
+fn seen<T: Watched + DeserializeOwned>(
+    object: &Value,
+    converter: &mut Converter,
+) -> Option<Object> {
+    let decoded: T = serde_json::from_value(object.clone())
+        .unwrap_or_else(|error| panic!("{error}: the API server would hold {object}"));
+    decoded.convert(converter)
+}
+
+/// The node on which a pod of these objects would be placed.
+pub(crate) fn choice(stored: &Stored) -> Option<String> {
+    let mut world = World::with(Settings {
+        evictions: Evictions {
+            in_flight: 0,
+            per_second: 1,
+        },
+        ..Settings::default()
+    });
+    let mut converter = Converter::new(SCHEDULER, NOW_MS);
+    world.now_ms = NOW_MS;
+    for node in &stored.nodes {
+        seen::<Node>(node, &mut converter)
+            .into_iter()
+            .for_each(|node| world.apply(node));
+    }
+    for pod in stored.pods.iter().chain([&stored.pod]) {
+        seen::<Pod>(pod, &mut converter)
+            .into_iter()
+            .for_each(|pod| world.apply(pod));
+    }
+    world.settle();
+    let name = name_of(&stored.pod);
+    let reports = world.engine.pod_reports();
+    let report = reports.into_iter().find(|pod| *pod.name == *name);
+    report?.node.map(Into::into)
+}
+
+fn name_of(pod: &Value) -> String {
+    pod["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// An object as a document of a file.
+fn typed(object: &Value, kind: &str) -> String {
+    let mut object = object.clone();
+    object["apiVersion"] = "v1".into();
+    object["kind"] = kind.into();
+    object.to_string()
+}
+
+/// Takes `FILE, document 2: Pod default/judged: spec.x: message` apart.
+fn mistake(line: &str) -> Mistake {
+    let mut parts = line.splitn(4, ": ").skip(1).map(str::to_owned);
+    let mut next = || parts.next().unwrap_or_default();
+    let (object, field, message) = (next(), next(), next());
+    Mistake {
+        object,
+        field,
+        message,
+    }
+}
+
+/// Asks an engine that does not act, so that the pod is not placed before the question.
+fn judged(objects: Vec<Object>, name: &str) -> Judged {
+    let mut engine = Engine::new(Settings {
+        leadership: Leadership::Elected(LeaseSettings {
+            identity: "parity".into(),
+            duration_ms: 15_000,
+            renew_deadline_ms: 10_000,
+            retry_ms: 2_000,
+        }),
+        ..Settings::default()
+    });
+    let mut pod: Option<PodFacts> = None;
+    let mut judged = Judged::default();
+    for object in &objects {
+        match object {
+            Object::Pod(facts) if *facts.name == *name => pod = Some(facts.clone()),
+            Object::Node(node) if matches!(node.readiness, Readiness::Lost { .. }) => {
+                judged.not_ready.insert(node.name.to_string());
+            }
+            _ => {}
+        }
+    }
+    engine.step(NOW_MS, Event::lists(objects));
+    let pod = pod.expect("the pod is among the objects");
+    let verdicts = engine.verdicts(pod.uid).expect("the engine knows the pod");
+    judged.unsupported = pod
+        .shape
+        .unsupported
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    // A pod with a problem is held: no node takes it.
+    let problem = pod.problems.first();
+    let problem = problem.map(|problem| format!("{}: {}", problem.field, problem.message));
+    for (node, verdict) in verdicts {
+        let verdict = problem.clone().or(verdict).unwrap_or_default();
+        judged.nodes.insert(node.into(), verdict);
+    }
+    judged
+}
