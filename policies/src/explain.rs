@@ -65,8 +65,8 @@ pub struct Explanation {
     pub excess: Option<ExcessReport>,
     /// The gang's place in the order; `None` while something keeps the gang out of the line.
     pub standing: Option<Standing>,
-    /// When the gang is expected to start; `None`: it does not wait for room alone, or there are no
-    /// reservations.
+    /// When the gang is expected to start; `None`: it does not wait for room alone, or waits for no
+    /// more than its right to take room from others, or there are no reservations.
     pub expected_start: Option<ExpectedStart>,
     /// The gangs that would have to give the gang room, or why none can; `None`: the gang does not
     /// wait for room.
@@ -89,9 +89,11 @@ pub struct ExpectedStart {
     pub is_promised: bool,
     /// The gangs whose ends make the room, the first to end first.
     pub ends: Vec<ExpectedEnd>,
-    /// The gangs that run and of whose runtime nothing is known, by name, at most the first three.
+    /// Gangs that run or are promised to start, and of whose runtime nothing is known, at most
+    /// three: first those whose ends would let the gang start. Empty if it lacks room, and no end
+    /// that lets it start was found.
     pub endless: Vec<String>,
-    /// How many such gangs there are.
+    /// How many such gangs there are; 0 if none is named.
     pub endless_count: usize,
 }
 

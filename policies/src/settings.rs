@@ -48,7 +48,7 @@ pub struct Settings {
     pub moved_gpus_max: u64,
     /// How many refused gangs have a reservation: they are promised a start, and gangs behind them
     /// start only where the promises are kept. 0: none; 1: EASY backfilling; [`u32::MAX`]:
-    /// conservative backfilling.
+    /// conservative backfilling. While no end is expected nothing is promised.
     pub reservations: u32,
     /// Which processes may act.
     pub leadership: Leadership,
@@ -129,7 +129,7 @@ impl Default for Settings {
             },
             preemption_delay_ms: 0,
             moved_gpus_max: 2,
-            reservations: 0,
+            reservations: 8,
             leadership: Leadership::Assumed,
         }
     }

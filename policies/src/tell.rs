@@ -11,7 +11,7 @@ mod review;
 mod status;
 pub(crate) mod taken;
 mod told;
-mod why;
+pub(crate) mod why;
 mod words;
 
 use crate::event::Event;

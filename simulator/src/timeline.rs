@@ -42,6 +42,7 @@ const IN_FLIGHT: InFlight = InFlight {
 };
 
 /// The default settings, but no pod is evicted so that others can start: all pods run to their end.
+/// And nobody is promised a start.
 #[must_use]
 pub fn undisturbed() -> Settings {
     let defaults = Settings::default();
@@ -50,6 +51,7 @@ pub fn undisturbed() -> Settings {
             in_flight: 0,
             ..defaults.evictions
         },
+        reservations: 0,
         ..defaults
     }
 }

@@ -51,8 +51,8 @@ pub struct ExplanationView {
     pub excess: Option<ExcessView>,
     /// The gang's place in the order; `null`: something keeps the gang out of the order.
     pub standing: Option<StandingView>,
-    /// When the gang is expected to start. `null`: it does not wait for room alone, or there are no
-    /// reservations.
+    /// When the gang is expected to start. `null`: it does not wait for room alone, or waits for no
+    /// more than its right to take room from others, or there are no reservations.
     #[serde(default)]
     pub start: Option<StartView>,
     /// Whose room the gang could take, or why nobody's. `null`: the gang does not wait for room.

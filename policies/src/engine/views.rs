@@ -12,6 +12,7 @@ use crate::report::{
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Question, find};
+use crate::tell::why::refused_now;
 use crate::tell::{Scene, Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -37,11 +38,12 @@ impl Engine {
         let queue = self.planner.waiting()[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
         let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
+        let (_, mut scene, _) = self.telling();
+        let reason = refused_now(&mut scene, gang);
         let (state, settings) = (&mut self.state, &self.settings);
-        let progress = &self.progress;
-        let start = self
-            .planner
-            .foresee(state, settings, progress, gang, self.now_ms);
+        let (planner, progress, now_ms) = (&self.planner, &self.progress, self.now_ms);
+        let start = reason
+            .and_then(|reason| planner.foresee(state, settings, progress, (gang, reason), now_ms));
         let question = Question {
             gang,
             pod,

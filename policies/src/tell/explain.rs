@@ -175,7 +175,11 @@ impl Teller {
             tried.model_limits = model_limits;
         }
         let start = question.start.as_ref();
-        explanation.expected_start = start.map(|start| expected_start(scene.state, start));
+        let would_take = matches!(explanation.eviction, Some(Ok(_)));
+        let start = start.filter(|start| start.at_ms.is_some() || !would_take);
+        let is_behind = explanation.reason == Some(Reason::Reserved);
+        let ends = (is_behind, tried.ends.as_ref());
+        explanation.expected_start = start.map(|start| expected_start(scene.state, start, ends));
         explanation.takers = takers::takers(scene.state, settings, progress, id, now_ms);
         let gang = &scene.state.gangs[id];
         explanation.remedies = remedies(&explanation, &tried, only_anew(scene.state, gang));
@@ -222,8 +226,14 @@ impl Teller {
 /// How many gangs of whose runtime nothing is known are named.
 const ENDLESS_NAMED: usize = 3;
 
-/// When a gang is expected to start, with names.
-fn expected_start(state: &ClusterState, start: &Foresight) -> ExpectedStart {
+/// When a gang is expected to start, with names. `is_behind`: it waits behind promises to others.
+/// `helpful`: the occupants whose ends would let it start; `None`: none were found, so that for a
+/// gang that lacks room it does not matter how long gangs run.
+fn expected_start(
+    state: &ClusterState,
+    start: &Foresight,
+    (is_behind, helpful): (bool, Option<&Ends>),
+) -> ExpectedStart {
     let name = |gang: GangId| String::from(&*state.name_of(&state.gangs[gang]));
     let ends = start.ends.iter().map(|end| ExpectedEnd {
         gang: name(end.gang),
@@ -232,13 +242,25 @@ fn expected_start(state: &ClusterState, start: &Foresight) -> ExpectedStart {
         is_overdue: end.is_overdue,
         waits: end.waits,
     });
-    let endless = start.endless.iter().take(ENDLESS_NAMED);
+    let matters = start.at_ms.is_some() || is_behind || helpful.is_some();
+    let endless = start.endless.iter().filter(|_| matters);
+    let mut endless: Vec<String> = endless.map(|gang| name(*gang)).collect();
+    let endless_count = endless.len();
+    let helpful = helpful.map_or(&[][..], |helpful| &helpful.occupants);
+    let place = |one: &String| {
+        let mut helpful = helpful.iter();
+        helpful
+            .position(|helps| helps.gang.as_ref() == Some(one))
+            .unwrap_or(usize::MAX)
+    };
+    endless.sort_by_cached_key(place);
+    endless.truncate(ENDLESS_NAMED);
     ExpectedStart {
         at_ms: start.at_ms,
         is_promised: start.is_promised,
         ends: ends.collect(),
-        endless: endless.map(|gang| name(*gang)).collect(),
-        endless_count: start.endless.len(),
+        endless,
+        endless_count,
     }
 }
 

@@ -245,14 +245,18 @@ pub(super) fn reason_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
         return Some(refused.reason);
     };
     let reserved = Some(refused.reason).filter(|reason| *reason == Reason::Reserved);
-    let Some(obstacle) = obstacle_now(scene, (id, *queue), refused) else {
-        return reserved;
+    let obstacle = obstacle_now(scene, (id, *queue), refused);
+    obstacle.map(|it| it.reason()).or(reserved)
+}
+
+/// Why a refused gang finds no room now, whatever it was told last; `None`: it was not refused.
+pub(crate) fn refused_now(scene: &mut Scene<'_>, id: GangId) -> Option<Reason> {
+    let waiting = &scene.waiting[id];
+    let (Wait::Room(refused, _), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
+        return None;
     };
-    Some(match obstacle {
-        Obstacle::Bound(excess) => excess.reason(),
-        Obstacle::Nodes(by_nodes) => by_nodes.reason,
-        Obstacle::TooFewMembers => Reason::WaitingForMembers,
-    })
+    let obstacle = obstacle_now(scene, (id, *queue), refused);
+    Some(obstacle.map_or(refused.reason, |it| it.reason()))
 }
 
 /// What a gang that was refused runs into now.
@@ -271,6 +275,16 @@ enum Obstacle {
     Nodes(Box<ByNodes>),
     /// The members that wait are surplus, and complete no sub-group.
     TooFewMembers,
+}
+
+impl Obstacle {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Bound(excess) => excess.reason(),
+            Self::Nodes(by_nodes) => by_nodes.reason,
+            Self::TooFewMembers => Reason::WaitingForMembers,
+        }
+    }
 }
 
 /// What the nodes refuse now.

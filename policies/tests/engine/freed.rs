@@ -42,6 +42,8 @@ impl Both {
                 in_flight: 0,
                 ..Settings::default().evictions
             },
+            // Promises are made anew with each change of a setting.
+            reservations: 0,
             ..Settings::default()
         };
         let mut both = Self {

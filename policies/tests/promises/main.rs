@@ -10,6 +10,7 @@ mod history;
 use case::{Case, Ends, Kind};
 use fastrand::Rng;
 use gpu_batch_policies::event::Object;
+use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::World;
 use history::{History, Moment};
 use std::collections::BTreeMap;
@@ -152,14 +153,14 @@ fn where_all_gangs_have_reservations_each_starts_by_what_was_promised_at_its_sub
     });
 }
 
-/// The world at the end of a history, and whether anything was promised in it.
-fn end_of(case: &Case, reservations: u32) -> (World, bool) {
+/// A history at its end, and whether anything was promised in it.
+fn end_of(case: &Case, reservations: u32) -> (History<'_>, bool) {
     let mut history = History::begin(case, reservations);
     let mut has_promised = false;
     while history.next().is_some() {
         has_promised |= history.world.engine.promised_starts().next().is_some();
     }
-    (history.world, has_promised)
+    (history, has_promised)
 }
 
 /// The pods and gangs of a world, with their nodes and statuses. Queues are left out: their
@@ -171,18 +172,21 @@ fn decided(world: &World) -> Vec<&Object> {
         .collect()
 }
 
-/// Reservations that are on and promise nothing change no decision, and nothing that is told.
+/// As many reservations as there are by default, which promise nothing, change no decision, and
+/// nothing that is told.
 /// Returns in how many worlds nothing was promised.
 fn count_unpromised(kind: Kind, ends: Ends) -> u64 {
     let mut unpromised = 0;
     for seed in seeds() {
         let case = Case::draw(&mut Rng::with_seed(seed), kind, ends);
-        let (with, has_promised) = end_of(&case, 8);
+        let (with, has_promised) = end_of(&case, Settings::default().reservations);
         if has_promised {
             continue;
         }
         let (without, _) = end_of(&case, 0);
-        let is_equal = decided(&with) == decided(&without) && with.told == without.told;
+        let is_equal = decided(&with.world) == decided(&without.world)
+            && with.world.told == without.world.told
+            && with.starts == without.starts;
         assert!(is_equal, "seed {seed}, {kind:?}, {ends:?}: {case:#?}");
         unpromised += 1;
     }
@@ -191,7 +195,7 @@ fn count_unpromised(kind: Kind, ends: Ends) -> u64 {
 
 #[test]
 fn where_no_runtime_is_known_reservations_change_nothing() {
-    for kind in [Kind::OneQueue, Kind::Limits] {
+    for kind in [Kind::OneQueue, Kind::Queues, Kind::Limits] {
         let unpromised = count_unpromised(kind, Ends::Unknown);
         assert_eq!(unpromised, seeds().end - seeds().start);
     }

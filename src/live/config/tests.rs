@@ -30,6 +30,7 @@ fn a_file_that_says_nothing_has_every_default_of_the_engine() {
         ..configuration.settings
     };
     assert_eq!(settings, Settings::default());
+    assert_eq!(settings.reservations, 8);
 }
 
 /// Every key with another value than its default.
@@ -43,6 +44,7 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          preemptionDelay: 5m\n\
          evictions: {inFlight: 0, perSecond: 7}\n\
          consolidation: {movedGpusMax: 0}\n\
+         reservations: 3\n\
          requestDeadline: 3s\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
          queueStatusInterval: 2s\n\
@@ -66,6 +68,7 @@ fn every_key_can_be_set() {
     let evictions = settings.evictions;
     assert_eq!((evictions.in_flight, evictions.per_second), (0, 7));
     assert_eq!(settings.moved_gpus_max, 0);
+    assert_eq!(settings.reservations, 3);
     assert_eq!(settings.request_deadline_ms, 3_000);
     assert_eq!(settings.in_flight.announcements, 3);
     assert_eq!(settings.queue_status_interval_ms, 2_000);

@@ -20,9 +20,11 @@ pub struct StartView {
     pub promised: bool,
     /// The gangs whose ends make the room, the first to end first.
     pub ends: Vec<EndView>,
-    /// The first by name of the gangs that run and of whose runtime nothing is known.
+    /// Gangs that run or are promised to start, and of whose runtime nothing is known, at most
+    /// three: first those whose ends would let the gang start. Empty if it lacks room, and no end
+    /// that lets it start was found.
     pub endless: Vec<String>,
-    /// How many such gangs there are.
+    /// How many such gangs there are; 0 if none is named.
     pub endless_count: usize,
 }
 
@@ -71,9 +73,9 @@ impl From<ExpectedEnd> for EndView {
 pub(super) fn lines(view: &StartView) -> Vec<String> {
     let Some(at) = &view.at else {
         return vec![match view.endless.as_slice() {
-            [] => "Nobody can say: it fits at none of the times at which gangs that run are \
-                   expected to end, as far as these were tried."
-                .to_owned(),
+            [] => {
+                "Nobody can say: no end of gangs that run was found to make room for it.".to_owned()
+            }
             [first, ..] => {
                 let who = match view.endless_count {
                     1 => format!("{first} runs"),

@@ -10,7 +10,7 @@ use crate::gangs::wait::Wait;
 use crate::ids::{ById, GangId, NodeId};
 use crate::plan::Planner;
 use crate::plan::attempt::Asker;
-
+use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,8 @@ pub(crate) struct Foresight {
     pub(crate) is_promised: bool,
     /// The gangs whose ends make the room, by name.
     pub(crate) ends: Vec<End>,
-    /// The gangs that run and of whose runtime nothing is known, by name.
+    /// The gangs of whose runtime nothing is known: those that are promised to start, in the order
+    /// of promises, then those that run, by name.
     pub(crate) endless: Vec<GangId>,
 }
 
@@ -44,20 +45,21 @@ pub(crate) struct End {
 
 impl Planner {
     /// When a gang that waits for room is expected to start; `None`: it waits for something else,
-    /// or nothing is foreseen because there are no reservations.
+    /// or nothing is foreseen because there are no reservations. `reason`: why it is refused now,
+    /// which need not be why it was when it was last tried.
     pub(crate) fn foresee(
         &self,
         state: &mut ClusterState,
         settings: &Settings,
         progress: &ById<GangId, Progress>,
-        id: GangId,
+        (id, reason): (GangId, Reason),
         now_ms: UnixMs,
     ) -> Option<Foresight> {
         let waiting = &self.waiting[id];
-        let (Wait::Room(refused, _), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
+        let (Wait::Room(..), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return None;
         };
-        let for_room = super::waits_for_room(refused.reason) && !state.has_related_members(id);
+        let for_room = super::waits_for_room(reason) && !state.has_related_members(id);
         if settings.reservations == 0 || !for_room || waiting.claim.awaited.is_some() {
             return None;
         }
@@ -148,7 +150,7 @@ impl Planner {
         found
     }
 
-    /// The gangs that run and are expected never to end.
+    /// The gangs that are promised to start, and those that run, and are expected never to end.
     fn endless(&self, state: &ClusterState, id: GangId) -> Vec<GangId> {
         let runs = |gang: GangId| {
             let mut members = state.gangs[gang].members.iter();
@@ -158,7 +160,9 @@ impl Planner {
         let endless = others.filter(|gang| self.reservations.ends.of(*gang).is_none());
         let mut endless: Vec<GangId> = endless.filter(|gang| runs(*gang)).collect();
         endless.sort_by_key(|gang| by_name(state, *gang));
-        endless
+        let promised = self.reservations.promised.iter().map(|it| it.start);
+        let promised = promised.filter(|it| it.runtime_ms.is_none() && it.gang != id);
+        promised.map(|it| it.gang).chain(endless).collect()
     }
 }
 

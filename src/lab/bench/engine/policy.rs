@@ -19,8 +19,8 @@ const QUOTA_GPUS: u64 = 100;
 const LIMIT_GPUS: u64 = 1_000_000;
 const CPU_MILLIS_PER_GPU: u64 = 16_000;
 
-/// The default settings, but nobody is evicted so that others can start, and past use counts: half
-/// as much after a week.
+/// The default settings, but nobody is evicted so that others can start or promised a start, and
+/// past use counts: half as much after a week.
 pub(super) fn settings() -> Settings {
     Settings {
         use_half_life_ms: Some(7 * 24 * 3_600_000),
