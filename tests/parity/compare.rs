@@ -99,10 +99,10 @@ fn find(
     let Some(stored) = &answer.stored else {
         return Ok(());
     };
-    let of_cluster = ours::judge_stored(stored);
+    let of_cluster = ours::judge_stored(stored, &case["namespaces"]);
     same_verdicts(&of_cluster, answer, &mut Found::default())
         .map_err(|words| (Sort::InClusters, words))?;
-    good_choice(stored, &judged).map_err(|words| (Sort::Choice, words))
+    good_choice(stored, &case["namespaces"], &judged).map_err(|words| (Sort::Choice, words))
 }
 
 /// Both must name the same fields, so that users find their mistakes.
@@ -194,9 +194,9 @@ fn same_verdicts(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<
 }
 
 /// The pod is placed on a node that fits, if there is one.
-fn good_choice(stored: &Stored, judged: &Judged) -> Result<(), String> {
+fn good_choice(stored: &Stored, namespaces: &Value, judged: &Judged) -> Result<(), String> {
     let fits = |name: &String| judged.nodes.get(name).is_some_and(String::is_empty);
-    match ours::choice(stored) {
+    match ours::choice(stored, namespaces) {
         Some(node) if fits(&node) => Ok(()),
         Some(node) => Err(format!("the pod is placed on {node}, which does not fit")),
         None => match judged.nodes.keys().find(|name| fits(name)) {

@@ -9,6 +9,7 @@ mod draw;
 mod mistakes;
 mod ports;
 mod quantities;
+mod relations;
 mod resources;
 mod taints;
 mod world;
@@ -24,12 +25,13 @@ type Family = fn(&mut Draw) -> Value;
 type Part = fn(&mut Draw, &mut Value);
 
 /// Every family, by its name.
-pub(crate) const ALL: [(&str, Family); 7] = [
+pub(crate) const ALL: [(&str, Family); 8] = [
     ("resources", resources::case),
     ("resizes", resources::case_with_resizes),
     ("taints", taints::case),
     ("affinity", affinity::case),
     ("ports", ports::case),
+    ("relations", relations::case),
     ("mixed", mixed),
     ("mistakes", mistakes::case),
 ];
@@ -44,7 +46,12 @@ pub(crate) fn case(seed: u64, number: u64) -> (&'static str, Value) {
 /// A bit of everything.
 fn mixed(draw: &mut Draw) -> Value {
     let mut case = resources::case(draw);
-    let parts: [(u64, Part); 3] = [(60, taints::add), (50, affinity::add), (40, ports::add)];
+    let parts: [(u64, Part); 4] = [
+        (60, taints::add),
+        (50, affinity::add),
+        (40, ports::add),
+        (20, relations::add),
+    ];
     for (percent, add) in parts {
         if draw.percent(percent) {
             add(draw, &mut case);

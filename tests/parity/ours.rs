@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gpu_batch::kube::convert::{Converter, Watched};
-use gpu_batch::kube::objects::{Node, Pod};
+use gpu_batch::kube::objects::{Namespace, Node, Pod};
 use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object};
@@ -90,9 +90,12 @@ impl Files {
 }
 
 /// What is made of objects that a cluster has, as the watches bring them.
-pub(crate) fn judge_stored(stored: &Stored) -> Judged {
+pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
     let mut converter = Converter::new(SCHEDULER, NOW_MS);
     let mut objects = Vec::new();
+    for namespace in namespaces.as_array().into_iter().flatten() {
+        objects.extend(seen::<Namespace>(namespace, &mut converter));
+    }
     for node in &stored.nodes {
         objects.extend(seen::<Node>(node, &mut converter));
     }
@@ -112,7 +115,7 @@ fn seen<T: Watched + DeserializeOwned>(
 }
 
 /// The node on which a pod of these objects would be placed.
-pub(crate) fn choice(stored: &Stored) -> Option<String> {
+pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
     let mut world = World::with(Settings {
         evictions: Evictions {
             in_flight: 0,
@@ -122,6 +125,11 @@ pub(crate) fn choice(stored: &Stored) -> Option<String> {
     });
     let mut converter = Converter::new(SCHEDULER, NOW_MS);
     world.now_ms = NOW_MS;
+    for namespace in namespaces.as_array().into_iter().flatten() {
+        seen::<Namespace>(namespace, &mut converter)
+            .into_iter()
+            .for_each(|namespace| world.apply(namespace));
+    }
     for node in &stored.nodes {
         seen::<Node>(node, &mut converter)
             .into_iter()

@@ -25,11 +25,13 @@ pub(crate) struct Tally {
 }
 
 /// The plugins that the families are about.
-const PLUGINS: [&str; 5] = [
+const PLUGINS: [&str; 7] = [
+    "InterPodAffinity",
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "PodTopologySpread",
     "TaintToleration",
 ];
 

@@ -146,9 +146,13 @@ pub(crate) fn inventory(state: &ClusterState) -> Inventory {
 /// What keeps one more pod of a class off each node, from the table that decisions are made with.
 pub(crate) fn verdicts(state: &mut ClusterState, class: ClassId) -> Verdicts {
     state.refresh(class);
+    let view = state.view(class);
     let nodes = state.nodes.iter().filter_map(|(id, node)| {
+        let holds = node.multiplicity(&state.classes[class]) > 0;
+        let by_pods = view.as_ref().filter(|_| holds).map(|view| view.verdict(id));
         let refused = match state.static_verdict(class, id)? {
             Err(filter) => Some(filter.to_string()),
+            Ok(()) if let Some(Err(filter)) = by_pods => Some(filter.to_string()),
             Ok(()) if state.fits_on(class, id) > 0 => None,
             Ok(()) => {
                 let lacking = node.lacking(&state.classes[class]);
