@@ -20,10 +20,15 @@ fn session(recorded: &[u8]) -> Session {
     Session::read(&mut Reader::new(&journal[..]).unwrap())
 }
 
-/// A session in which these steps follow each other. Every binding succeeds before the next one.
+/// A session without reservations in which these steps follow each other. Every binding succeeds
+/// before the next one.
 fn session_of(steps: impl IntoIterator<Item = (UnixMs, Vec<Event>)>) -> Session {
-    let mut recorder = Recorder::new("0", &Settings::default());
-    let mut world = World::new();
+    let settings = Settings {
+        reservations: 0,
+        ..Settings::default()
+    };
+    let mut recorder = Recorder::new("0", &settings);
+    let mut world = World::with(settings);
     for (now_ms, events) in steps {
         (world.now_ms, world.events) = (now_ms, events);
         while !world.events.is_empty() {
