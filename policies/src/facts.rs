@@ -21,6 +21,7 @@ mod owner;
 mod pod;
 mod queue;
 mod relation;
+mod selector;
 mod shape;
 pub mod status;
 mod uid;
@@ -41,13 +42,11 @@ pub use node::{
 };
 pub use owner::OwnerReference;
 pub use pod::{GangHints, PodFacts, PodPhase, ScheduledCondition};
-pub use queue::{
-    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
-    SelectorRequirement, UNREADABLE_MS,
-};
+pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
+pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
 pub use shape::{
-    HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
+    HostPort, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
     TolerationOperator,
 };
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};

@@ -15,10 +15,9 @@ mod values;
 
 pub use kinds::{
     DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy, Job, JobSpec,
-    LabelSelector, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
-    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate,
-    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
-    TopologyConstraint,
+    Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus, OnExitCodes,
+    OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate, PriorityClass, Queue,
+    SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use pod::{
@@ -26,8 +25,8 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, PodAffinityTerm,
-    Requirement, Toleration, TopologySpreadConstraint, Volume,
+    Affinity, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity,
+    PodAffinityTerm, Requirement, Toleration, TopologySpreadConstraint, Volume,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

@@ -1,6 +1,6 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
-use super::{Amounts, CardNeed, Labels, Relations, TaintEffect};
+use super::{Amounts, CardNeed, Labels, MatchOperator, Relations, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -26,7 +26,8 @@ pub struct PodShape {
     pub tolerations: Vec<Toleration>,
     /// Ports of the host that the pod opens; sorted.
     pub host_ports: Vec<HostPort>,
-    /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity.
+    /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity
+    /// is known.
     pub relations: Option<Box<Relations>>,
     /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
     /// held with the reason `Unsupported`, never placed as if the field were not there.
@@ -53,23 +54,6 @@ pub struct MatchRequirement {
     /// What the key's value is compared with: one integer for `Gt` and `Lt`, nothing for `Exists`
     /// and `DoesNotExist`.
     pub values: Vec<Box<str>>,
-}
-
-/// How a requirement compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MatchOperator {
-    /// The key's value is one of `values`.
-    In,
-    /// The key is absent, or its value is none of `values`.
-    NotIn,
-    /// The key is there, with any value.
-    Exists,
-    /// The key is absent.
-    DoesNotExist,
-    /// The key's value is an integer greater than the one of `values`.
-    Gt,
-    /// The key's value is an integer less than the one of `values`.
-    Lt,
 }
 
 /// A toleration of a pod.

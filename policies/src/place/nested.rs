@@ -45,7 +45,8 @@ pub(super) fn plain(
 }
 
 /// What counting alone says against a request, each class counted by itself in the areas of a
-/// scope. `None`: it says nothing. A request that was refused where other pods decide stands refused.
+/// scope. `None`: it says nothing. Where other pods decide, a request that was refused stands
+/// refused.
 pub(crate) fn refused_by_counting(
     state: &mut ClusterState,
     request: &Request,

@@ -8,7 +8,7 @@
 //!
 //! | tally | counts | by |
 //! |---|---|---|
-//! | selected | pods that all terms of a pod's affinity select, or one term of its anti-affinity | domain |
+//! | selected | pods that all terms of an affinity select, or a term of anti-affinity | domain |
 //! | carrying | pods that have a term of anti-affinity | domain |
 //! | spread | pods that a spread constraint selects and that are not being deleted | node |
 //!

@@ -1,6 +1,6 @@
 //! The kinds beside the pod. The specs of those of `gpu-batch.io` are JSON that was not checked.
 
-use super::{Condition, Meta, Pairs, Quantity, Requirement, null_is_default};
+use super::{Condition, LabelSelector, Meta, Pairs, Quantity, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -72,17 +72,6 @@ pub struct PriorityClass {
 pub struct Namespace {
     /// `metadata`.
     pub metadata: Meta,
-}
-
-/// A selector over labels.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LabelSelector {
-    /// `matchLabels`.
-    #[serde(default)]
-    pub match_labels: Pairs<Box<str>>,
-    /// `matchExpressions`.
-    pub match_expressions: Option<Vec<Requirement>>,
 }
 
 /// A PodDisruptionBudget of `policy/v1`.

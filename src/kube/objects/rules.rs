@@ -1,6 +1,6 @@
 //! What a pod asks of the node and of other pods; of its volumes, whether they restrict nodes.
 
-use super::LabelSelector;
+use super::values::Pairs;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -53,6 +53,17 @@ pub struct Requirement {
     pub operator: Box<str>,
     /// `values`.
     pub values: Option<Vec<Box<str>>>,
+}
+
+/// A selector over labels.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelSelector {
+    /// `matchLabels`.
+    #[serde(default)]
+    pub match_labels: Pairs<Box<str>>,
+    /// `matchExpressions`.
+    pub match_expressions: Option<Vec<Requirement>>,
 }
 
 /// `podAffinity` or `podAntiAffinity`, without preferences.
