@@ -27,7 +27,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -112,23 +114,34 @@ func answerTo(ctx context.Context, empty *cluster, line []byte) answer {
 // lie turns an answer into another one that is not true: what is refused is let in everywhere, and
 // of what is let in either one node says the opposite, or all is refused.
 func lie(said *answer, count int) {
+	first := ""
+	if said.Stored != nil {
+		first = firstReady(said.Stored.Nodes)
+	}
 	switch {
 	case said.Error != "":
 	case said.Refused != nil:
 		*said = answer{Nodes: map[string]string{}}
-	case count%2 == 0:
+	case count%2 == 0 || first == "":
 		*said = answer{Refused: []refusal{{Field: "spec.lie", Message: "is a lie"}}}
+	case said.Nodes[first] == "":
+		said.Nodes[first] = "Lie: the pod fits"
 	default:
-		first := ""
-		for name := range said.Nodes {
-			if first == "" || name < first {
-				first = name
-			}
-		}
-		if said.Nodes[first] == "" {
-			said.Nodes[first] = "Lie: the pod fits"
-		} else {
-			said.Nodes[first] = ""
+		said.Nodes[first] = ""
+	}
+}
+
+// firstReady gives the first node that is ready, by name: of others the comparison may expect that
+// the two differ.
+func firstReady(nodes []*v1.Node) string {
+	first := ""
+	for _, node := range nodes {
+		lost := slices.ContainsFunc(node.Status.Conditions, func(is v1.NodeCondition) bool {
+			return is.Type == v1.NodeReady && is.Status != v1.ConditionTrue
+		})
+		if !lost && (first == "" || node.Name < first) {
+			first = node.Name
 		}
 	}
+	return first
 }

@@ -177,7 +177,9 @@ fn same_verdicts(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<
         if theirs.is_empty() == ours.is_empty() {
             continue;
         }
-        if theirs.is_empty() && judged.not_ready.contains(name) {
+        // Taints are judged first: the pod tolerates them.
+        let only_for_it = ours.contains("not ready");
+        if theirs.is_empty() && only_for_it && judged.not_ready.contains(name) {
             found.not_ready += 1;
             continue;
         }

@@ -40,6 +40,7 @@ mod takings;
 mod telling;
 mod topologies;
 mod unforeseen;
+mod verdicts;
 
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::reason::Reason;

@@ -40,6 +40,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         node.spec.taints.as_deref().unwrap_or_default(),
         &mut problems,
     );
+    // An empty list is lost on the way to the store, so that the API server fills it in, too.
     let allocatable = node
         .status
         .allocatable

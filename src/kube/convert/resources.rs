@@ -255,7 +255,10 @@ fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Pro
     let mut sums = read(&resources.requests, requests, problems);
     let limits = format_args!("{field}.resources.limits");
     for (name, limit) in read(&resources.limits, limits, problems) {
-        sums.entry(name).or_insert(limit);
+        // A request that cannot be read is a request, so that no other mistake follows from it.
+        if resources.requests.get(name).is_none() {
+            sums.insert(name, limit);
+        }
     }
     sums
 }

@@ -149,6 +149,12 @@ fn without_allocatable_all_capacity_is() {
 }
 
 #[test]
+fn with_an_empty_allocatable_all_capacity_is() {
+    let facts = facts(json!({"status": {"capacity": {"cpu": 4}, "allocatable": {}}}));
+    assert_eq!(facts.allocatable, [("cpu".into(), 4_000)]);
+}
+
+#[test]
 fn what_cannot_be_read_is_treated_in_the_safe_way() {
     let facts = facts(json!({
         "spec": {"taints": [{"key": "a", "effect": "Forbid"}], "unschedulable": null},
