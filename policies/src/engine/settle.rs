@@ -13,6 +13,7 @@ impl Engine {
     pub(super) fn settle(&mut self, now_ms: UnixMs) {
         self.refresh_queues(now_ms);
         self.take_timers(now_ms);
+        self.state.follow_namespaces();
         self.planner
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);

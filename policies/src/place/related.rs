@@ -17,6 +17,7 @@ use super::{Area, Group, Refusal};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
+use crate::state::relations::View;
 use crate::txn::Txn;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -265,7 +266,7 @@ fn by_amounts(state: &mut ClusterState, id: ClassId, nodes: &[NodeId]) -> u64 {
 /// How many pods of a class fit on nodes at most, if their rules keep them apart.
 fn apart(state: &mut ClusterState, id: ClassId, nodes: &[NodeId]) -> u64 {
     let by_amounts = by_amounts(state, id, nodes);
-    let Some(view) = state.view(id).filter(|view| view.only_closes()) else {
+    let Some(view) = state.view(id).filter(View::only_closes) else {
         return by_amounts;
     };
     let open = |node: &&NodeId| state.fits_on(id, **node) > 0;

@@ -28,7 +28,7 @@ impl ClusterState {
             Object::Namespace(facts) => {
                 let before = self.namespaces.insert(facts.name.clone(), facts.labels);
                 if before.as_ref() != self.namespaces.get(&facts.name) {
-                    self.relate_anew();
+                    self.note_namespace();
                     self.rules_changed();
                 }
             }
@@ -64,7 +64,7 @@ impl ClusterState {
             }
             ObjectKey::Namespace(name) => {
                 self.namespaces.remove(&name);
-                self.relate_anew();
+                self.note_namespace();
             }
             ObjectKey::Job(uid) => self.delete_job(uid),
             ObjectKey::DisruptionBudget(namespace, name) => self.budgets.delete(&namespace, &name),

@@ -41,6 +41,8 @@ pub(crate) struct Relations {
     of_set: ById<LabelSetId, OfSet>,
     /// Terms of anti-affinity that are new: pods that they select belong to other classes now.
     new_terms: Vec<TallyId>,
+    /// Namespaces have come, gone or changed since their labels were last looked at.
+    namespaces_changed: bool,
     /// Rises when labels or taints of any node change, and when nodes come or go.
     version: u64,
 }
@@ -227,6 +229,7 @@ impl Relations {
             tally_ids: Lookup::default(),
             of_set: ById::default(),
             new_terms: Vec::new(),
+            namespaces_changed: false,
             version: 0,
         }
     }

@@ -106,10 +106,10 @@ fn a_pod_keeps_away_from_pods_that_run_whoever_placed_them() {
 
 #[test]
 fn a_gang_of_one_pod_for_each_node_or_rack_is_exact() {
-    for (key, places) in [("host", 6), ("rack", 3)] {
+    for (key, places, minimum) in [("host", 6, 6), ("rack", 3, 3)] {
         let mut world = racks(3);
         let pods = names("p", places);
-        world.then((gang("g", places as u32), apart(&pods, 1, "g", key).of("g")));
+        world.then((gang("g", minimum), apart(&pods, 1, "g", key).of("g")));
         let mut taken: Vec<String> = world.places(&pods).split(' ').map(String::from).collect();
         if key == "rack" {
             assert_eq!(racks_of(&world, &pods), [0, 1, 2]);
@@ -120,10 +120,7 @@ fn a_gang_of_one_pod_for_each_node_or_rack_is_exact() {
 
         let mut world = racks(3);
         let pods = names("p", places + 1);
-        world.then((
-            gang("g", places as u32 + 1),
-            apart(&pods, 1, "g", key).of("g"),
-        ));
+        world.then((gang("g", minimum + 1), apart(&pods, 1, "g", key).of("g")));
         assert_eq!(world.reason("g"), Some(Reason::DoesNotFit), "{key}");
     }
 }
@@ -144,7 +141,7 @@ fn workers_follow_their_leader_into_its_rack() {
     let worker = |pods: &str| {
         let pods = app(pod(pods, 4), "worker").of("g");
         rules(pods, |rules| {
-            rules.affinity.push(term("rack", "leader", false))
+            rules.affinity.push(term("rack", "leader", false));
         })
     };
     let leader = app(pod("leader", 8), "leader").of("g");
@@ -157,7 +154,7 @@ fn a_gang_is_spread_as_evenly_as_it_asks() {
     let mut world = racks(3);
     let pods = names("p", 7);
     let members = rules(app(pod(&pods, 1), "g"), |rules| {
-        rules.spread.push(spread("rack", "g", 1))
+        rules.spread.push(spread("rack", "g", 1));
     });
     world.then((gang("g", 7), members.of("g")));
     let racks = racks_of(&world, &pods);
@@ -174,7 +171,7 @@ fn a_pod_is_tried_again_when_what_its_rules_name_comes_or_goes() {
     let mut world = racks(2);
     let follower = app(pod("f", 1), "f");
     let follower = rules(follower, |rules| {
-        rules.affinity.push(term("rack", "db", false))
+        rules.affinity.push(term("rack", "db", false));
     });
     world.then(follower);
     assert_eq!(world.reason_of_pod("f"), Some(Reason::DoesNotFit));

@@ -132,18 +132,19 @@ impl ClusterState {
             differs_in_set,
         });
         relations.tally_ids.insert(of, id);
-        self.match_sets(id);
-        if is_carried {
-            // Pods with the term enter its class after this, and are counted then.
-            self.relations.new_terms.push(id);
-        } else {
-            self.count_all(id);
+        // Mostly the first pod of an application brings the rule, and there is nothing to count.
+        if self.match_sets(id) {
+            match is_carried {
+                // Pods with the term enter its class after this, and are counted then.
+                true => self.relations.new_terms.push(id),
+                false => self.count_all(id),
+            }
         }
         id
     }
 
-    /// Finds the label sets whose pods a tally may select.
-    fn match_sets(&mut self, id: TallyId) {
+    /// Finds the label sets whose pods a tally may select. Returns whether there is any.
+    fn match_sets(&mut self, id: TallyId) -> bool {
         let tally = &self.relations.tallies[id];
         let is_carried = matches!(*tally.of, Counted::Carrying(..));
         let mut selected: Vec<LabelSetId> = Vec::new();
@@ -153,6 +154,7 @@ impl ClusterState {
                 selected.push(set);
             }
         }
+        let is_any = !selected.is_empty();
         for set in selected {
             let of_set = &mut self.relations.of_set[set];
             match is_carried {
@@ -160,6 +162,7 @@ impl ClusterState {
                 false => of_set.counted.push(id),
             }
         }
+        is_any
     }
 
     /// Finds the tallies that may select the pods of a new label set.
@@ -281,7 +284,7 @@ impl ClusterState {
         if self.relations.is_empty() {
             return;
         }
-        let pods: Vec<PodId> = self.nodes[node].pods.iter().copied().collect();
+        let pods: Vec<PodId> = self.nodes[node].pods.to_vec();
         for pod in &pods {
             self.relate(*pod, node, false);
         }
@@ -295,9 +298,18 @@ impl ClusterState {
         }
     }
 
-    /// Works everything out anew after the labels of a namespace have changed.
-    pub(crate) fn relate_anew(&mut self) {
-        if self.relations.is_empty() {
+    /// Notes that a namespace has come or gone, or has other labels.
+    pub(crate) fn note_namespace(&mut self) {
+        self.relations.namespaces_changed = true;
+    }
+
+    /// Works everything out anew if labels of namespaces have changed by which rules select pods.
+    pub(crate) fn follow_namespaces(&mut self) {
+        let by_labels = |selection: &PodSelection| selection.namespace_selector.is_some();
+        let reads = |tally: &Tally| tally.of.selections().iter().any(by_labels);
+        if !core::mem::take(&mut self.relations.namespaces_changed)
+            || !self.relations.tallies.iter().any(|(_, tally)| reads(tally))
+        {
             return;
         }
         let sets: Vec<(Box<str>, LabelSetId)> = self

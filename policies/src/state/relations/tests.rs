@@ -118,9 +118,10 @@ impl Told {
                         && labels.is_some_and(|labels| labels.selects(value))
                 });
                 let domain = label(&other.labels, &rule.topology_key).unwrap_or_default();
-                *found.entry(domain).or_insert(0) += selected.count() as u32;
+                let pods = u32::try_from(selected.count()).unwrap_or(u32::MAX);
+                *found.entry(domain).or_insert(0) += pods;
             }
-            let fewest = match (found.len() as u32) < rule.min_domains {
+            let fewest = match found.len() < rule.min_domains as usize {
                 true => 0,
                 false => found.values().copied().min().unwrap_or(0),
             };
@@ -404,6 +405,7 @@ fn apply(state: &mut ClusterState, told: &mut Told, change: &Change) {
 
 /// The verdict of every rule about other pods for each waiting pod of ours on each node.
 fn compare(state: &mut ClusterState, told: &Told) -> Result<(), TestCaseError> {
+    state.follow_namespaces();
     prop_assert_eq!(state.wrong_tallies(), 0);
     for facts in told
         .pods
