@@ -208,6 +208,28 @@ fn two_gangs_that_keep_away_from_each_other_share_no_rack() {
     );
 }
 
+#[test]
+fn explain_counts_members_that_keep_each_other_apart_and_says_what_helps() {
+    for (key, fits) in [("host", 4), ("rack", 2)] {
+        let mut world = racks(2);
+        let pods = names("p", 6);
+        world.then((gang("g", 6), apart(&pods, 1, "g", key).of("g")));
+        let explained = world.explain("g");
+        assert_eq!(explained.shortages[0].fits, fits, "{key}");
+        let first = &explained.remedies[0];
+        assert_eq!(
+            first,
+            "pods that come or go which its rules about other pods name"
+        );
+        let none = explained.eviction.unwrap().unwrap_err();
+        assert!(
+            none.message.contains("takes no room from others"),
+            "{}",
+            none.message
+        );
+    }
+}
+
 /// A pod of a random world: the app, whom it avoids and whom it follows with which key, and whether
 /// it ends later.
 type Drawn = (u8, Option<(u8, bool)>, Option<(u8, bool)>, bool);
@@ -259,15 +281,17 @@ proptest! {
             });
             world.then(sketch);
         }
+        let mut ended = Vec::new();
         for (number, (.., ends)) in drawn.iter().enumerate() {
             let name = format!("p{number}");
             if *ends && world.is_placed(&name) {
                 world.end(&name);
                 world.settle();
+                ended.push(number);
             }
         }
         world.run(1_000);
-        let gone = |number: usize| drawn[number].3;
+        let gone = |number: usize| ended.contains(&number);
         let place = |number: usize| {
             let place = world.places(&format!("p{number}"));
             (!gone(number)).then(|| place.strip_prefix('n')?.parse::<usize>().ok()).flatten()

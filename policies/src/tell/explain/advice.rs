@@ -41,6 +41,8 @@ pub(crate) struct Tried {
     /// All needed members have places on nodes, whatever the bounds of queues say; counts where
     /// such a bound keeps the gang waiting.
     pub(crate) nodes_have_room: bool,
+    /// Where the members may go depends on other pods.
+    pub(crate) is_related: bool,
     pub(crate) ends: Option<Ends>,
     /// The positions of the shortages that are gone once their level is preferred and not required.
     pub(crate) wishes: Vec<usize>,
@@ -163,6 +165,9 @@ fn of_room(
     remedies: &mut Vec<String>,
 ) {
     remedies.extend(tried.ends.as_ref().map(of_ends));
+    if tried.is_related {
+        remedies.push("pods that come or go which its rules about other pods name".into());
+    }
     if fit_alone(shortages) {
         remedies.push(match &explanation.together {
             Some(together) => of_together(together),

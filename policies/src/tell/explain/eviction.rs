@@ -44,6 +44,14 @@ pub(super) fn eviction(
             more_quota: Vec::new(),
         }));
     }
+    if state.has_related_members(asked.gang) {
+        return Some(Err(NoEvictionPlan {
+            message: "a gang that rules about other pods concern takes no room from others".into(),
+            is_proved: true,
+            next_ms: None,
+            more_quota: Vec::new(),
+        }));
+    }
     if state.pods.iter().nth(PODS_MAX).is_some() {
         return Some(Err(NoEvictionPlan {
             message: format!("more than {PODS_MAX} pods are too many for a short search"),

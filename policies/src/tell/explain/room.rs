@@ -16,7 +16,12 @@ use crate::tell::words::{
     unknown_resources,
 };
 use crate::topology::Topology;
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
 use core::cmp::Reverse;
 use core::iter;
 
@@ -87,7 +92,7 @@ pub(crate) fn shortage(
 ) -> (Shortage, String) {
     let class = &state.classes[missing.class];
     let view = state.view(missing.class);
-    let judged: Vec<Judged> = state
+    let mut judged: Vec<Judged> = state
         .nodes
         .iter()
         .filter_map(|(id, node)| {
@@ -95,6 +100,9 @@ pub(crate) fn shortage(
             Some(judge(state, missing, view.as_ref(), (id, known)))
         })
         .collect();
+    if let Some(view) = view.as_ref().filter(|view| view.only_closes()) {
+        keep_apart(view, &mut judged);
+    }
     let inside = |judged: &&Judged| {
         let mut inside = missing.inside.iter();
         inside.all(|scope| is_in(state, *scope, judged.node))
@@ -203,6 +211,7 @@ fn judge(
         }
         Some(Ok(())) => {
             judged.fits_empty = node.multiplicity_empty(class);
+            let most = view.map_or(u64::MAX, |view| u64::from(view.most(id)));
             if let Some(Err(filter)) = view.filter(|_| free > 0).map(|view| view.verdict(id)) {
                 judged.refused = Some(filter);
                 judged.would_hold = free;
@@ -214,11 +223,24 @@ fn judge(
                 judged.refused = Some(Filter::ModelLimit(product));
                 judged.would_hold = free;
             } else {
-                judged.fits = free;
+                judged.fits = free.min(most);
             }
         }
     }
     judged
+}
+
+/// Lets one node of each domain in which members keep each other apart hold one member.
+fn keep_apart(view: &View<'_>, judged: &mut [Judged]) {
+    let mut taken = BTreeSet::new();
+    for one in judged.iter_mut().filter(|one| one.fits > 0) {
+        if let Some(domain) = view.apart(one.node)
+            && !taken.insert(domain)
+        {
+            one.fits = 0;
+            one.refused = Some(Filter::PodAntiAffinity);
+        }
+    }
 }
 
 /// How many more members the limits on a GPU model allow.

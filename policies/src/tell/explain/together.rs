@@ -52,6 +52,13 @@ pub(crate) fn explain_together(
     let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
         return Tried::default();
     };
+    if tree.is_related(state) {
+        // Counting and subsets do not look at rules about other pods.
+        return Tried {
+            is_related: true,
+            ..Tried::default()
+        };
+    }
     let refused = explanation.proof == Some(Proof::Proved);
     let Some((tree, subset)) = largest_allowed(state, (id, queue), tree, refused) else {
         return Tried::default();
