@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Object, Outcome};
-use gpu_batch_policies::facts::{PodFacts, PodShape, Uid, UnixMs};
+use gpu_batch_policies::facts::{Labels, PodFacts, PodLabels, PodShape, Uid, UnixMs};
 use gpu_batch_policies::lease::LeaseSeen;
 use gpu_batch_policies::status::{PodGroupStatus, QueueStatus};
 use gpu_batch_simulator::api_server::{Answer, Change, PodStatus, Sort, Status, Stored};
@@ -205,7 +205,7 @@ impl Comparison {
 }
 
 /// What the shell reads of an object that the model stores: of other schedulers' pods it reads only
-/// what takes room, and nothing once they have ended.
+/// what takes room and their labels, and nothing once they have ended.
 fn as_read(object: &Object) -> Option<Object> {
     let Object::Pod(facts) = object else {
         return Some(object.clone());
@@ -217,8 +217,24 @@ fn as_read(object: &Object) -> Option<Object> {
         requests: facts.shape.requests.clone(),
         ..PodShape::default()
     };
+    // The labels with which the manifest of the pod is written.
+    let named = [
+        ("pod-group", &facts.pod_group),
+        ("subgroup", &facts.sub_group),
+        ("queue", &facts.queue),
+    ];
+    let named = named.into_iter().filter_map(|(name, value)| {
+        let key = format!("gpu-batch.io/{name}");
+        Some((key.into(), value.clone()?))
+    });
+    let mut labels: Labels = named.collect();
+    labels.sort();
     (!facts.phase.ended()).then(|| {
         Object::Pod(PodFacts {
+            labels: PodLabels {
+                implied: 0,
+                stated: (!labels.is_empty()).then(|| Arc::new(labels)),
+            },
             uid: facts.uid,
             namespace: facts.namespace.clone(),
             ours: false,
