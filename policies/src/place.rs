@@ -164,12 +164,7 @@ pub(crate) fn place(
         return Ok(());
     }
     if request.is_related(state) {
-        let start = txn.checkpoint();
-        let placed = related::place(state, txn, request, work);
-        if placed.is_err() {
-            txn.rollback(state, start);
-        }
-        return placed;
+        return related::place(state, txn, request, work);
     }
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.is_plain() && request.root().pods.iter().all(without_gpus) {

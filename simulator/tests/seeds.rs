@@ -180,60 +180,57 @@ fn fresh_worlds_come_to_a_good_rest() {
     check(start..end, true);
 }
 
-#[test]
-fn worlds_in_which_evicting_takes_patience_come_to_a_good_rest() {
+/// Checks so many seeds from a first one, and as many fresh ones, with and without faults. `what`:
+/// what is told of the fresh ones. `look_at`: what their findings must be beside.
+fn check_fixed_and_fresh(first: u64, count: u64, what: &str, look_at: fn(&Findings)) {
     if asked_for().is_some() {
         return;
     }
-    let from = PATIENT_SEEDS_FROM + fresh().start;
+    let from = first + fresh().start;
     let again = format!(
         "run them again with GPU_BATCH_SEEDS={from}..{}",
-        from + PATIENT
+        from + count
     );
-    tell(&format!("fresh seeds that need patience: {again}"));
-    for from in [PATIENT_SEEDS_FROM, from] {
+    tell(&format!("fresh seeds {what}: {again}"));
+    for from in [first, from] {
         for with_faults in [false, true] {
-            let findings = check(from..from + PATIENT, with_faults);
-            assert!(findings.evictions >= findings.seeds, "enough evictions");
+            look_at(&check(from..from + count, with_faults));
         }
     }
+}
+
+#[test]
+fn worlds_in_which_evicting_takes_patience_come_to_a_good_rest() {
+    check_fixed_and_fresh(
+        PATIENT_SEEDS_FROM,
+        PATIENT,
+        "that need patience",
+        |findings| {
+            assert!(findings.evictions >= findings.seeds, "enough evictions");
+        },
+    );
 }
 
 #[test]
 fn worlds_in_which_pods_have_rules_about_others_come_to_a_good_rest() {
-    if asked_for().is_some() {
-        return;
-    }
-    let from = RELATED_SEEDS_FROM + fresh().start;
-    let again = format!(
-        "run them again with GPU_BATCH_SEEDS={from}..{}",
-        from + PATIENT
+    check_fixed_and_fresh(
+        RELATED_SEEDS_FROM,
+        PATIENT,
+        "with rules about other pods",
+        |_| {},
     );
-    tell(&format!("fresh seeds with rules about other pods: {again}"));
-    for from in [RELATED_SEEDS_FROM, from] {
-        for with_faults in [false, true] {
-            check(from..from + PATIENT, with_faults);
-        }
-    }
 }
 
 #[test]
 fn worlds_in_which_starts_are_promised_come_to_a_good_rest() {
-    if asked_for().is_some() {
-        return;
-    }
-    let from = RESERVING_SEEDS_FROM + fresh().start;
-    let again = format!(
-        "run them again with GPU_BATCH_SEEDS={from}..{}",
-        from + RESERVING
-    );
-    tell(&format!("fresh seeds with promises: {again}"));
-    for from in [RESERVING_SEEDS_FROM, from] {
-        for with_faults in [false, true] {
-            let findings = check(from..from + RESERVING, with_faults);
+    check_fixed_and_fresh(
+        RESERVING_SEEDS_FROM,
+        RESERVING,
+        "with promises",
+        |findings| {
             assert!(findings.promises >= 2 * findings.seeds, "enough promises");
-        }
-    }
+        },
+    );
 }
 
 #[test]

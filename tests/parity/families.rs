@@ -60,6 +60,14 @@ fn mixed(draw: &mut Draw) -> Value {
     case
 }
 
+/// Nodes and a pod, to which a part is added.
+fn with(draw: &mut Draw, add: Part) -> Value {
+    let nodes = world::nodes(draw);
+    let mut case = of(nodes, Vec::new(), world::pod());
+    add(draw, &mut case);
+    case
+}
+
 /// A case without namespaces and objects of other kinds.
 fn of(nodes: Vec<Value>, pods: Vec<Value>, pod: Value) -> Value {
     json!({"nodes": nodes, "pods": pods, "namespaces": [], "objects": [], "pod": pod})

@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 pub(crate) struct Refusal {
     /// The field; empty where the pod cannot be decoded.
     pub(crate) field: String,
-    /// What is wrong.
+    /// The sentence of the API server about the mistake.
     pub(crate) message: String,
 }
 

@@ -23,7 +23,7 @@ const SCHEDULER: &str = "gpu-batch";
 /// After all times in cases.
 const NOW_MS: u64 = 1_800_000_000_000;
 
-/// What is said of a pod that is let in.
+/// The verdicts of gpu-batch on a pod that is let in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Judged {
     /// What keeps the pod off each node; empty: nothing.
@@ -75,7 +75,7 @@ impl Files {
         path
     }
 
-    /// What is made of a case in a file.
+    /// The verdicts on a case that is read from a file, or the mistakes in it.
     pub(crate) fn judge(&self, case: &Value) -> Result<Judged, Vec<Mistake>> {
         let reading = Reading {
             scheduler_name: SCHEDULER,
@@ -89,7 +89,7 @@ impl Files {
     }
 }
 
-/// What is made of objects that a cluster has, as the watches bring them.
+/// The verdicts on objects of a cluster, as the watches bring them.
 pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
     let mut converter = Converter::new(SCHEDULER, NOW_MS);
     let mut objects = Vec::new();

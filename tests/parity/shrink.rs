@@ -9,8 +9,8 @@ enum Step {
     Index(usize),
 }
 
-/// What is left of a case when nothing can be taken away any more without an end of the difference,
-/// and the words for the difference. `differs` gives the words, as long as there is one.
+/// The smallest case that is found, and the words for its difference: a part less, and the two
+/// schedulers would agree. `differs` gives the words, as long as there is a difference.
 pub(crate) fn shrink(
     case: &Value,
     mut differs: impl FnMut(&Value) -> Option<String>,

@@ -50,16 +50,6 @@ pub(super) fn scopes_under(
     scopes
 }
 
-/// The widest scope in which members may be placed, and its areas.
-pub(super) fn widest(
-    state: &ClusterState,
-    near: Option<Near>,
-    anchor: Option<NodeId>,
-) -> (Scope, Vec<Area>) {
-    let scope = scopes(state, near, anchor).pop().unwrap_or(Scope::Cluster);
-    (scope, areas(state, scope))
-}
-
 /// The number of a level, counted from the top; `node` is one below the last level of domains.
 fn depth(level: Level, levels: usize) -> usize {
     match level {

@@ -9,11 +9,11 @@
 //! apart, and where amounts alone do not fit. Else it is bounded, and also where a gang has used up
 //! its looks at nodes.
 
-use super::domains::{nodes_of, scopes_under, widest};
+use super::domains::{areas, nodes_of, scopes_under};
 use super::fill::node_key;
 use super::region::Region;
 use super::request::Request;
-use super::{Area, Group, Refusal};
+use super::{Area, Group, Refusal, widest_scope};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
@@ -288,9 +288,9 @@ pub(super) fn refusal(state: &mut ClusterState, request: &Request) -> Refusal {
     };
     let (class, need) = (only.class, root.need as u64);
     state.refresh(class);
-    let (scope, areas) = widest(state, root.near, root.anchor);
+    let scope = widest_scope(state, root.near, root.anchor);
     let mut most: Option<(u64, Area)> = None;
-    for area in areas {
+    for area in areas(state, scope) {
         let nodes = nodes_of(state, request, area);
         let fits = match need {
             // For one pod the table says how it is.

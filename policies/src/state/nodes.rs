@@ -32,6 +32,9 @@ impl ClusterState {
         let same_gpu = known.as_ref().is_some_and(|known| known.gpu == gpu);
         let same_rules = same_gpu && before.is_some_and(|before| same_rules(before, &facts));
         let same_labels = before.is_some_and(|before| before.labels == facts.labels);
+        // Rules about other pods read labels and taints alone.
+        let same_domains =
+            same_labels && before.is_some_and(|before| before.taints == facts.taints);
         let same_offer = same_labels
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
@@ -71,7 +74,7 @@ impl ClusterState {
         if model_changed {
             self.charge_node(id);
         }
-        if !same_rules {
+        if !same_domains {
             self.relabel(id);
         }
         if let Some(labels) = labels {

@@ -4,7 +4,7 @@ use super::ClusterState;
 use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
-use crate::facts::{CardIndex, PodFacts, PodPhase, Uid};
+use crate::facts::{CardIndex, PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
 use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, sync::Arc};
@@ -64,7 +64,7 @@ impl ClusterState {
         let class = self.enter_class(&facts.shape, &[]);
         let node = facts.node.as_deref().map(|name| self.node_id(name));
         let ended = facts.phase.ended();
-        let label_set = self.enter_label_set(&facts);
+        let label_set = self.enter_label_set(&facts.namespace, &facts.labels);
         let own = facts.ours.then(|| Box::new(own(&facts, None)));
         let pod = self.pods.insert(Pod {
             uid: facts.uid,
@@ -130,10 +130,10 @@ impl ClusterState {
     }
 
     /// The label set of a new pod, of which it is known which rules of others select it.
-    fn enter_label_set(&mut self, facts: &PodFacts) -> LabelSetId {
-        let (set, is_new) = self.budgets.enter(&facts.namespace, &facts.labels);
+    fn enter_label_set(&mut self, namespace: &str, labels: &PodLabels) -> LabelSetId {
+        let (set, is_new) = self.budgets.enter(namespace, labels);
         if is_new {
-            self.match_tallies(set, &facts.namespace);
+            self.match_tallies(set, namespace);
         }
         set
     }
@@ -152,10 +152,7 @@ impl ClusterState {
         }
         // The pod stays in the namespace in which it was first seen.
         let namespace = self.pods[pod].namespace.clone();
-        let (set, is_new) = self.budgets.enter(&namespace, &facts.labels);
-        if is_new {
-            self.match_tallies(set, &namespace);
-        }
+        let set = self.enter_label_set(&namespace, &facts.labels);
         self.budgets.leave(before, &namespace);
         self.pods[pod].label_set = set;
         if let Some(own) = self.pods[pod].own.as_deref_mut() {

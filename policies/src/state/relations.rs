@@ -26,7 +26,7 @@ mod verdict;
 pub(crate) use verdict::View;
 
 use super::Lookup;
-use crate::facts::{Labels, PodLabels, PodSelection, Relations as Rules, label};
+use crate::facts::{LabelSelector, Labels, PodLabels, PodSelection, Relations as Rules, label};
 use crate::ids::{ById, DomainKeyId, Id, LabelSetId, NodeId, Slab, TallyId};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -280,14 +280,13 @@ fn differs_in_set(selection: &PodSelection) -> bool {
 
 /// The pods that a rule of spread counts.
 fn spread_selection(rules: &Rules, at: usize) -> PodSelection {
-    // An empty selector selects no pod here, other than anywhere else.
-    let is_empty = |labels: &&crate::facts::LabelSelector| {
-        labels.match_labels.is_empty() && labels.match_expressions.is_empty()
-    };
     let labels = rules.spread[at].labels.as_ref();
     PodSelection {
         namespaces: Vec::from([rules.namespace.clone()]),
         namespace_selector: None,
-        labels: labels.filter(|labels| !is_empty(labels)).cloned(),
+        // An empty selector selects no pod here, other than anywhere else.
+        labels: labels
+            .filter(|labels| **labels != LabelSelector::default())
+            .cloned(),
     }
 }

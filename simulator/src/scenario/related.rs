@@ -24,7 +24,7 @@ pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
     }
 }
 
-/// What is drawn for a gang: the key and the app of each rule.
+/// The rules that are drawn for a gang: of each its node label and the app that it selects.
 struct Drawn {
     affinity: Option<(&'static str, &'static str)>,
     anti_affinity: Option<(&'static str, &'static str)>,

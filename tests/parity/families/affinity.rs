@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::draw::Draw;
-use super::{each, of, world};
+use super::{each, with, world};
 
 const KEYS: &[&str] = &[
     "a",
@@ -52,10 +52,7 @@ const BOUNDS: &[&str] = &[
 
 /// Labelled nodes, and a pod that is choosy.
 pub(crate) fn case(draw: &mut Draw) -> Value {
-    let nodes = world::nodes(draw);
-    let mut case = of(nodes, Vec::new(), world::pod());
-    add(draw, &mut case);
-    case
+    with(draw, add)
 }
 
 /// Labels nodes, and lets the pod choose among them.

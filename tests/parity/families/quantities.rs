@@ -90,7 +90,7 @@ pub(crate) fn count(draw: &mut Draw) -> Value {
     }
 }
 
-/// What is no quantity, or none that may be asked for.
+/// A text that is no quantity, or a quantity that no pod may ask for.
 pub(crate) fn wrong(draw: &mut Draw) -> Value {
     let wrong = [
         json!("-1"),

@@ -14,7 +14,7 @@ pub(crate) fn case(draw: &mut Draw) -> Value {
     of(nodes, pods, judged)
 }
 
-/// The same, with bound pods that are being resized.
+/// A case of resources in which bound pods are being resized.
 pub(crate) fn case_with_resizes(draw: &mut Draw) -> Value {
     let mut case = case(draw);
     for pod in each(&mut case, "pods") {

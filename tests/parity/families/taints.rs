@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::draw::Draw;
-use super::{each, of, world};
+use super::{each, with};
 
 const KEYS: &[&str] = &[
     "a",
@@ -16,10 +16,7 @@ const EFFECTS: &[&str] = &["NoSchedule", "NoExecute", "PreferNoSchedule"];
 
 /// Tainted nodes, and a pod with tolerations.
 pub(crate) fn case(draw: &mut Draw) -> Value {
-    let nodes = world::nodes(draw);
-    let mut case = of(nodes, Vec::new(), world::pod());
-    add(draw, &mut case);
-    case
+    with(draw, add)
 }
 
 /// Taints nodes, and lets the pod tolerate some of it.

@@ -1,7 +1,7 @@
 //! Tallies follow pods, nodes and classes.
 
 use super::{ClassRelations, Counted, DomainKey, Tally, differs_in_set};
-use crate::facts::{PodSelection, PodShape, PodTerm};
+use crate::facts::{PodSelection, PodShape, PodTerm, Relations as Rules, label};
 use crate::ids::{ById, ClassId, DomainKeyId, LabelSetId, NodeId, PodId, TallyId};
 use crate::state::ClusterState;
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
@@ -29,15 +29,15 @@ impl ClusterState {
         let Some(rules) = shape.relations.as_deref() else {
             return Some(Box::new(class));
         };
-        let selects_itself = |state: &Self, term: &PodTerm| {
-            term.selects_own_labels && state.spans(&term.selection, &rules.namespace)
-        };
         let selections: Vec<PodSelection> = rules
             .affinity
             .iter()
             .map(|term| term.selection.clone())
             .collect();
-        class.likes_itself = rules.affinity.iter().all(|term| selects_itself(self, term));
+        class.likes_itself = rules
+            .affinity
+            .iter()
+            .all(|term| self.selects_itself(term, rules));
         for term in &rules.affinity {
             let key = self.domain_key(&term.topology_key);
             class
@@ -47,7 +47,7 @@ impl ClusterState {
         for term in &rules.anti_affinity {
             let key = self.domain_key(&term.topology_key);
             let selected = Counted::Selected(vec![term.selection.clone()], key);
-            let selects_itself = selects_itself(self, term);
+            let selects_itself = self.selects_itself(term, rules);
             let selected = self.tally(selected);
             class.anti_affinity.push((selected, selects_itself));
             let carrying = self.tally(Counted::Carrying(term.selection.clone(), key));
@@ -205,18 +205,25 @@ impl ClusterState {
                 let relations = self.classes[record.class].relations.as_deref();
                 relations.is_some_and(|relations| relations.carries.contains(&id))
             }
-            Counted::Spread(..) if record.deleting => false,
             Counted::Selected(..) | Counted::Spread(..) => {
-                self.relations.of_set[record.label_set]
-                    .counted
-                    .contains(&id)
-                    && (!tally.differs_in_set || self.selects(id, pod))
+                let of_set = &self.relations.of_set[record.label_set];
+                of_set.counted.contains(&id) && self.counts(id, pod)
             }
         }
     }
 
-    /// Whether the terms of a tally select a pod, by all its labels.
+    /// Whether a tally that may count pods of a pod's label set counts the pod while it is on a
+    /// node.
+    fn counts(&self, id: TallyId, pod: PodId) -> bool {
+        let is_spread = matches!(*self.relations.tallies[id].of, Counted::Spread(..));
+        !(is_spread && self.pods[pod].deleting) && self.selects(id, pod)
+    }
+
+    /// Whether the terms of a tally, which may select pods of a pod's label set, select the pod.
     fn selects(&self, id: TallyId, pod: PodId) -> bool {
+        if !self.relations.tallies[id].differs_in_set {
+            return true;
+        }
         let record = &self.pods[pod];
         let (labels, owner) = (self.labels_of(record), record.owner());
         let value_of = |key: &str| labels.value(key, &record.name, owner);
@@ -227,17 +234,22 @@ impl ClusterState {
         })
     }
 
+    /// Whether a term selects the pods that have it, among their other rules.
+    fn selects_itself(&self, term: &PodTerm, rules: &Rules) -> bool {
+        term.selects_own_labels && self.spans(&term.selection, &rules.namespace)
+    }
+
     /// Whether a selection may select pods of a namespace.
     fn spans(&self, selection: &PodSelection, namespace: &str) -> bool {
         let labels = self.namespaces.get(namespace);
-        selection.spans(namespace, |key| crate::facts::label(labels?, key))
+        selection.spans(namespace, |key| label(labels?, key))
     }
 
     /// The terms of others' anti-affinity that select a pod, sorted.
     pub(crate) fn kept_out(&self, pod: PodId) -> SmallVec<[TallyId; 2]> {
         let of_set = &self.relations.of_set[self.pods[pod].label_set];
         let mut terms: SmallVec<[TallyId; 2]> = of_set.kept_out.clone();
-        terms.retain(|id| !self.relations.tallies[*id].differs_in_set || self.selects(*id, pod));
+        terms.retain(|id| self.selects(*id, pod));
         terms.sort_unstable();
         terms
     }
@@ -251,7 +263,7 @@ impl ClusterState {
         let of_set = &self.relations.of_set[record.label_set];
         let mut tallies: SmallVec<[TallyId; 8]> = SmallVec::new();
         let counted = of_set.counted.iter().copied();
-        tallies.extend(counted.filter(|id| self.counts_in(*id, pod)));
+        tallies.extend(counted.filter(|id| self.counts(*id, pod)));
         if let Some(relations) = self.classes[record.class].relations.as_deref() {
             tallies.extend(relations.carries.iter().copied());
         }
@@ -346,9 +358,7 @@ impl ClusterState {
         let Some(mut relations) = self.classes[class].relations.take() else {
             return;
         };
-        let selects_itself = |term: &PodTerm| {
-            term.selects_own_labels && self.spans(&term.selection, &rules.namespace)
-        };
+        let selects_itself = |term: &PodTerm| self.selects_itself(term, rules);
         relations.likes_itself = rules.affinity.iter().all(selects_itself);
         for (entry, term) in relations.anti_affinity.iter_mut().zip(&rules.anti_affinity) {
             entry.1 = selects_itself(term);

@@ -13,7 +13,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec, vec::Vec};
 use proptest::prelude::*;
 
-/// What is in a cluster, as the events told it.
+/// The objects of a cluster, as the events told of them.
 #[derive(Debug, Default, Clone)]
 struct Told {
     nodes: BTreeMap<u8, NodeFacts>,

@@ -8,7 +8,7 @@ use crate::kube::convert::resources::{self, HUGEPAGES, Sums};
 use crate::kube::objects::{Pairs, PodSpec, Quantity, Resources};
 use std::fmt;
 
-/// What is wrong with the name of a resource, if anything.
+/// The mistake in the name of a resource; `None`: there is none.
 type OfName = fn(&str) -> Option<String>;
 
 /// The resources of a container.

@@ -1,4 +1,4 @@
-//! What may be a key, a value or the name of an object.
+//! Rules for the keys and values of labels, and for the names of objects.
 
 use crate::kube::convert::problems::Problems;
 use crate::kube::objects::Pairs;
