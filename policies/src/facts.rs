@@ -14,6 +14,7 @@ mod amounts;
 mod cards;
 mod disruption;
 mod duration;
+mod feature;
 mod gang;
 mod labels;
 mod node;
@@ -32,6 +33,7 @@ pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
 pub use cards::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
 pub use disruption::DisruptionBudgetFacts;
 pub use duration::duration;
+pub use feature::NodeFeature;
 pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyConstraint,

@@ -12,8 +12,8 @@ mod affinity;
 mod tests;
 
 use crate::facts::{
-    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Taint,
-    TaintEffect, Toleration, TolerationOperator, amount, label,
+    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
+    Taint, TaintEffect, Toleration, TolerationOperator, amount, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -35,6 +35,8 @@ pub(crate) enum Filter {
     Taint(Taint),
     /// The node selector or the required node affinity does not hold (NodeAffinity).
     NodeAffinity,
+    /// The node does not declare a feature that the pod needs (NodeDeclaredFeatures).
+    NodeFeature(NodeFeature),
     /// The pod asks for GPUs, and the node's GPUs must not be used now.
     GpuNode(GpuRefusal),
     /// A container asks for several shares of this resource, and the node gives each container one.
@@ -68,6 +70,7 @@ impl Filter {
             Self::NodeUnschedulable | Self::NotReady | Self::GpuNode(_) => true,
             Self::Taint(taint) => tells_state(taint),
             Self::NodeAffinity
+            | Self::NodeFeature(_)
             | Self::SharedGpu(_)
             | Self::Resource(_)
             | Self::HostPort
@@ -99,6 +102,9 @@ impl fmt::Display for Filter {
             }
             Self::NodeAffinity => {
                 formatter.write_str("didn't match the pod's node affinity/selector")
+            }
+            Self::NodeFeature(feature) => {
+                write!(formatter, "didn't declare the feature {}", feature.name())
             }
             Self::GpuNode(refusal) => refusal.fmt(formatter),
             Self::SharedGpu(resource) => {
@@ -156,7 +162,16 @@ pub(crate) fn static_verdict(
     if !affinity::selects(shape, node) {
         return Err(Filter::NodeAffinity);
     }
+    if let Some(feature) = undeclared_feature(shape, node) {
+        return Err(Filter::NodeFeature(feature));
+    }
     gpu.verdict(shape)
+}
+
+/// The first feature that a shape needs and the node does not declare.
+fn undeclared_feature(shape: &PodShape, node: &NodeFacts) -> Option<NodeFeature> {
+    let mut needed = shape.features.iter().copied();
+    needed.find(|feature| !node.features.contains(feature))
 }
 
 impl GpuNode {
@@ -206,12 +221,13 @@ pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     let mut taints = node.taints.iter().filter(stays);
     !taints.any(|taint| keeps_out(taint, &shape.tolerations))
         && affinity::selects(shape, node)
+        && undeclared_feature(shape, node).is_none()
         && gpu.gives_enough_shares(shape).is_ok()
 }
 
 /// Whether exactly one thing keeps pods of this shape off a node: that it is closed for the time
 /// being (by its cordon, its readiness or the taints with which Kubernetes tells of these), one
-/// other taint, the pods' selector and affinity, or its GPUs.
+/// other taint, the pods' selector and affinity, a feature, or its GPUs.
 pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     let cordoned = node.unschedulable && !tolerate(&shape.tolerations, &cordon());
     let keeps_out = |taint: &&Taint| keeps_out(taint, &shape.tolerations);
@@ -222,6 +238,7 @@ pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: 
     let things = usize::from(is_closed)
         + others.len()
         + usize::from(!affinity::selects(shape, node))
+        + usize::from(undeclared_feature(shape, node).is_some())
         + usize::from(gpu.verdict(shape).is_err());
     things == 1
 }
@@ -256,6 +273,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         node_selector,
         node_affinity,
         tolerations,
+        features,
         cards: _,
         host_ports: _,
         relations: _,
@@ -264,6 +282,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
     *node_selector == other.node_selector
         && *node_affinity == other.node_affinity
         && *tolerations == other.tolerations
+        && *features == other.features
         && *largest_container == other.largest_container
         && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }

@@ -6,6 +6,7 @@
 
 mod affinity;
 mod draw;
+mod features;
 mod mistakes;
 mod ports;
 mod quantities;
@@ -25,13 +26,14 @@ type Family = fn(&mut Draw) -> Value;
 type Part = fn(&mut Draw, &mut Value);
 
 /// Every family, by its name.
-pub(crate) const ALL: [(&str, Family); 8] = [
+pub(crate) const ALL: [(&str, Family); 9] = [
     ("resources", resources::case),
     ("resizes", resources::case_with_resizes),
     ("taints", taints::case),
     ("affinity", affinity::case),
     ("ports", ports::case),
     ("relations", relations::case),
+    ("features", features::case),
     ("mixed", mixed),
     ("mistakes", mistakes::case),
 ];

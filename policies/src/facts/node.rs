@@ -1,6 +1,6 @@
 //! What a node says, and a Topology of nodes.
 
-use super::{Amounts, CardFacts, Labels, Problem, Uid, UnixMs};
+use super::{Amounts, CardFacts, Labels, NodeFeature, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
 /// The annotation in which HAMi's device plugin lists the cards of a node. On such a node
@@ -33,6 +33,8 @@ pub struct NodeFacts {
     /// `status.capacity`, in base units. Where a GPU resource has more capacity than allocatable,
     /// devices are sick or not offered yet.
     pub capacity: Amounts,
+    /// The features of `status.declaredFeatures` that pods may need, sorted, each once.
+    pub features: Vec<NodeFeature>,
     /// The cards among which the scheduler chooses. Empty: the scheduler does not choose cards on
     /// this node, as with plain `nvidia.com/gpu`.
     pub cards: Vec<CardFacts>,
@@ -55,6 +57,7 @@ impl NodeFacts {
             readiness: Readiness::Ready,
             capacity: allocatable.clone(),
             allocatable,
+            features: Vec::new(),
             cards: Vec::new(),
             problems: Vec::new(),
         }

@@ -1,6 +1,6 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
-use super::{Amounts, CardNeed, Labels, MatchOperator, Relations, TaintEffect};
+use super::{Amounts, CardNeed, Labels, MatchOperator, NodeFeature, Relations, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -26,6 +26,8 @@ pub struct PodShape {
     pub tolerations: Vec<Toleration>,
     /// Ports of the host that the pod opens; sorted.
     pub host_ports: Vec<HostPort>,
+    /// What the node must declare; sorted, each once. Of foreign pods nothing is known.
+    pub features: Vec<NodeFeature>,
     /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity
     /// is known.
     pub relations: Option<Box<Relations>>,

@@ -1,7 +1,7 @@
 use super::{Filter, host_ports_conflict, is_refused_for_one_thing, judged_alike, static_verdict};
 use crate::facts::{
-    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Protocol,
-    Taint, TaintEffect, Toleration, TolerationOperator,
+    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
+    Protocol, Taint, TaintEffect, Toleration, TolerationOperator,
 };
 use crate::gpu::fixtures::{a100_mig, gpu_taint, h100, node, pod, set_label, sorted};
 use crate::gpu::refusal::MigState;
@@ -448,6 +448,10 @@ fn refusals_read_as_sentences_about_nodes() {
         Filter::NodeAffinity,
         "didn't match the pod's node affinity/selector",
     );
+    check(
+        Filter::NodeFeature(NodeFeature::UserNamespacesHostNetwork),
+        "didn't declare the feature UserNamespacesHostNetworkSupport",
+    );
     let upgrade = GpuRefusal::DriverUpgrade("drain-required");
     check(
         Filter::GpuNode(upgrade),
@@ -483,7 +487,7 @@ fn shapes_that_are_judged_alike_hear_the_same_of_every_node() {
     ];
     let mut shapes = Vec::new();
     for (requests, number) in requests.iter().zip(0..) {
-        for choice in 0..32 {
+        for choice in 0..64 {
             let mut shape = pod(requests);
             shape.requests.push(("cpu".into(), 1_000 + (choice & 1)));
             if choice & 2 > 0 {
@@ -499,6 +503,9 @@ fn shapes_that_are_judged_alike_hear_the_same_of_every_node() {
             if choice & 16 > 0 {
                 shape.largest_container = vec![(GPU.into(), number)];
             }
+            if choice & 32 > 0 {
+                shape.features.push(NodeFeature::RestartAllContainers);
+            }
             shapes.push(shape);
         }
     }
@@ -506,9 +513,12 @@ fn shapes_that_are_judged_alike_hear_the_same_of_every_node() {
     cordoned.unschedulable = true;
     let mut shared = h100();
     set_label(&mut shared, "nvidia.com/gpu.sharing-strategy", "mps");
+    let mut declaring = labelled_node();
+    declaring.features.push(NodeFeature::RestartAllContainers);
     let nodes = [
         labelled_node(),
         cordoned,
+        declaring,
         shared,
         h100(),
         a100_mig(),

@@ -158,6 +158,7 @@ fn same_rules(before: &NodeFacts, after: &NodeFacts) -> bool {
     before.labels == after.labels
         && before.annotations == after.annotations
         && before.taints == after.taints
+        && before.features == after.features
         && before.unschedulable == after.unschedulable
         && before.readiness.is_lost() == after.readiness.is_lost()
 }

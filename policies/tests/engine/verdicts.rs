@@ -1,6 +1,6 @@
 //! What keeps a pod off each node, one by one.
 
-use gpu_batch_policies::facts::Uid;
+use gpu_batch_policies::facts::{NodeFeature, Uid};
 use gpu_batch_policies::report::Verdicts;
 use gpu_batch_testing::{World, node, pod};
 
@@ -42,4 +42,18 @@ fn every_node_says_whether_it_takes_the_pod_and_why_not() {
             .all(|verdict| !verdict.ends_with(": "))
     );
     assert_eq!(world.engine.verdicts(Uid(42)), None);
+}
+
+#[test]
+fn a_pod_waits_until_a_node_declares_the_feature_that_it_needs() {
+    let needed = NodeFeature::RestartAllContainers;
+    let pods = pod("p", 1).shape(|shape| shape.features.push(needed));
+    let mut world = World::of((node("old", 8), pods));
+    world.settle();
+    let expected = "didn't declare the feature RestartAllContainersOnContainerExits";
+    let why = verdicts(&mut world, "p").unwrap().remove("old").unwrap();
+    assert_eq!(why.as_deref(), Some(expected));
+    world.then(node("old", 8).with(|node| node.features.push(needed)));
+    world.settle();
+    assert_eq!(world.node_of("p").as_deref(), Some("old"));
 }

@@ -112,6 +112,7 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             readiness: old.readiness,
             allocatable: old.allocatable.clone(),
             capacity: old.capacity.clone(),
+            features: old.features.clone(),
             cards: Vec::new(),
             problems: old.problems.clone(),
             ..new.clone()
@@ -237,6 +238,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
                 readiness: new.readiness,
                 allocatable: new.allocatable.clone(),
                 capacity: new.capacity.clone(),
+                features: new.features.clone(),
                 ..facts.clone()
             };
             Some((Object::Node(facts), status.clone()))

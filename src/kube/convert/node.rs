@@ -5,7 +5,7 @@ use super::{Converter, Watched, identity, limits, resources, shape};
 use crate::kube::objects::{self, Meta, Node, NodeStatus, Pairs, Quantity, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    Amounts, HAMI_REGISTER, Labels, NodeFacts, Readiness, Taint, TaintEffect,
+    Amounts, HAMI_REGISTER, Labels, NodeFacts, NodeFeature, Readiness, Taint, TaintEffect,
 };
 
 impl Watched for Node {
@@ -49,6 +49,8 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         .unwrap_or(&node.status.capacity);
     let allocatable = amounts(allocatable, "status.allocatable", &mut problems);
     let capacity = amounts(&node.status.capacity, "status.capacity", &mut problems);
+    let declared = node.status.declared_features.as_deref();
+    let features = features(declared.unwrap_or_default());
     let readiness = readiness(&node.status, converter);
     let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
     let mut labels = node.metadata.labels.0;
@@ -66,10 +68,17 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         readiness,
         allocatable,
         capacity,
+        features,
         // The device plugin chooses the cards and does not say which.
         cards: Vec::new(),
         problems: problems.into_vec(),
     }
+}
+
+/// The declared features that decide where a pod may run.
+fn features(declared: &[Box<str>]) -> Vec<NodeFeature> {
+    let is_declared = |feature: &NodeFeature| declared.iter().any(|it| **it == *feature.name());
+    NodeFeature::ALL.into_iter().filter(is_declared).collect()
 }
 
 fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {

@@ -2,9 +2,10 @@
 
 use super::problems::Problems;
 use super::{limits, relation, resources, selector, unsupported};
-use crate::kube::objects::{self, ContainerPort, Pod};
+use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
-    HostPort, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
+    HostPort, NodeFeature, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration,
+    TolerationOperator,
 };
 
 /// The shape of a pod that this scheduler places.
@@ -22,6 +23,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
         host_ports: host_ports(pod, problems),
+        features: features(&pod.spec),
         relations: relation::own(pod, problems),
         unsupported,
     };
@@ -41,6 +43,21 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         shape.relations = None;
     }
     shape
+}
+
+/// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).
+fn features(spec: &PodSpec) -> Vec<NodeFeature> {
+    let rules = resources::all_containers(spec)
+        .filter_map(|(_, container)| container.restart_policy_rules.as_deref());
+    let restarts_all = rules
+        .flatten()
+        .any(|rule| &*rule.action == "RestartAllContainers");
+    let has_own_users = spec.host_network == Some(true) && spec.host_users == Some(false);
+    let needs = |feature: &NodeFeature| match feature {
+        NodeFeature::RestartAllContainers => restarts_all,
+        NodeFeature::UserNamespacesHostNetwork => has_own_users,
+    };
+    NodeFeature::ALL.into_iter().filter(needs).collect()
 }
 
 /// The shape of another scheduler's pod: the room that it takes, and which pods it keeps away.

@@ -42,10 +42,6 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     if spec.workload_ref.is_some() {
         fields.push("spec.workloadRef".into());
     }
-    if spec.host_network == Some(true) && spec.host_users == Some(false) {
-        // Only nodes that declare it can do both.
-        fields.push("spec.hostUsers".into());
-    }
     let of_pod = spec
         .resources
         .as_ref()
@@ -75,13 +71,6 @@ fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<B
             } else if resources.requests.get(name).is_some() {
                 fields.push(format!("{field}.resources.requests[{name}]").into());
             }
-        }
-    }
-    let rules = container.restart_policy_rules.iter().flatten();
-    for (index, rule) in rules.enumerate() {
-        if &*rule.action == "RestartAllContainers" {
-            // Only nodes that declare it can do this.
-            fields.push(format!("{field}.restartPolicyRules[{index}].action").into());
         }
     }
 }

@@ -42,6 +42,7 @@ pub struct Taint {
 
 /// `status` of a node.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     /// `allocatable`; absent: the capacity.
     pub allocatable: Option<Pairs<Quantity>>,
@@ -50,6 +51,8 @@ pub struct NodeStatus {
     pub capacity: Pairs<Quantity>,
     /// `conditions`.
     pub conditions: Option<Vec<Condition>>,
+    /// `declaredFeatures`.
+    pub declared_features: Option<Vec<Box<str>>>,
 }
 
 /// A PriorityClass.

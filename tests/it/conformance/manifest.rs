@@ -235,10 +235,12 @@ fn node(facts: &NodeFacts, value: &mut Value) {
     } else {
         "False"
     };
+    let features: Vec<&str> = facts.features.iter().map(|it| it.name()).collect();
     value["status"] = json!({
         "capacity": amounts(&facts.capacity),
         "allocatable": amounts(&facts.allocatable),
         "conditions": [{"type": "Ready", "status": ready}],
+        "declaredFeatures": features,
     });
 }
 

@@ -4,11 +4,11 @@ use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     CardFacts, CardNeed, DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts,
     LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts,
-    NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts,
-    PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape, PodTerm,
-    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
-    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
-    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    NodeFeature, NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement,
+    PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape,
+    PodTerm, PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
+    Relations, ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint,
+    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
     TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
@@ -47,7 +47,7 @@ fields! {
     Problem { field, message }
     NodeFacts {
         name, uid, labels, annotations, taints, unschedulable, readiness, allocatable, capacity,
-        cards, problems,
+        features, cards, problems,
     }
     Taint { key, value, effect }
     PodFacts {
@@ -65,7 +65,7 @@ fields! {
     ScheduledCondition { reason, message }
     PodShape {
         requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
-        relations, unsupported,
+        features, relations, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
     PodTerm { topology_key, selection, selects_own_labels }
@@ -114,6 +114,7 @@ fields! {
 }
 
 variants! {
+    NodeFeature { 0 RestartAllContainers, 1 UserNamespacesHostNetwork }
     TaintEffect { 0 NoSchedule, 1 PreferNoSchedule, 2 NoExecute }
     Readiness { 0 Ready, 1 Lost { since_ms: since_ms }, 2 Unsaid }
     PodPhase { 0 Pending, 1 Running, 2 Succeeded, 3 Failed }

@@ -139,6 +139,14 @@ fn of_hami_it_is_kept_that_the_node_has_a_register() {
 }
 
 #[test]
+fn of_the_declared_features_those_are_kept_that_pods_need() {
+    let declared = ["Else", "UserNamespacesHostNetworkSupport", "Else"];
+    let status = json!({"declaredFeatures": declared});
+    let facts = facts(json!({"metadata": {"name": "n", "uid": "u"}, "status": status}));
+    assert_eq!(facts.features, [NodeFeature::UserNamespacesHostNetwork]);
+}
+
+#[test]
 fn without_allocatable_all_capacity_is() {
     let facts = facts(json!({"status": {"capacity": {"cpu": 4, "memory": 1.5}}}));
     assert_eq!(

@@ -52,6 +52,27 @@ fn host_ports_are_those_of_containers_and_sidecars() {
 }
 
 #[test]
+fn features_that_nodes_must_declare_are_those_of_the_spec() {
+    use NodeFeature::{RestartAllContainers, UserNamespacesHostNetwork};
+    let rules = |action: &str| json!([{"restartPolicyRules": [{"action": action}]}]);
+    let restart_all = || rules("RestartAllContainers");
+    let check = |spec: Value, expected: &[NodeFeature]| {
+        assert_eq!(shape_of(spec.clone()).0.features, expected, "{spec}");
+    };
+    check(
+        json!({"containers": rules("Restart"), "hostUsers": false}),
+        &[],
+    );
+    check(
+        json!({"containers": restart_all()}),
+        &[RestartAllContainers],
+    );
+    check(json!({"hostNetwork": true}), &[]);
+    let both = json!({"initContainers": restart_all(), "hostNetwork": true, "hostUsers": false});
+    check(both, &[RestartAllContainers, UserNamespacesHostNetwork]);
+}
+
+#[test]
 fn a_port_that_cannot_be_is_a_problem() {
     for (port, part) in [
         (json!({"hostPort": 65_536}), "hostPort"),

@@ -71,18 +71,6 @@ fn parts_of_cards_are_named() {
 }
 
 #[test]
-fn features_that_nodes_must_declare_are_named() {
-    check_spec(
-        json!({"hostNetwork": true, "hostUsers": false}),
-        &["spec.hostUsers"],
-    );
-    check_spec(json!({"hostUsers": false}), &[]);
-    check_spec(
-        json!({"containers": [{"restartPolicyRules": [
-            {"action": "Restart"},
-            {"action": "RestartAllContainers"},
-        ]}]}),
-        &["spec.containers[0].restartPolicyRules[1].action"],
-    );
+fn the_reference_to_a_workload_of_an_older_kubernetes_is_named() {
     check_spec(json!({"workloadRef": {"name": "w"}}), &["spec.workloadRef"]);
 }

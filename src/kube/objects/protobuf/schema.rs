@@ -248,6 +248,7 @@ static NODE_STATUS: Message = Message(&[
     (1, "capacity", Map(&Quantity)),
     (2, "allocatable", Map(&Quantity)),
     (4, "conditions", List(&Inner(&NODE_CONDITION))),
+    (14, "declaredFeatures", List(&Text)),
 ]);
 
 static NODE_CONDITION: Message = Message(&[

@@ -6,9 +6,13 @@ use crate::kube::convert::resources;
 use crate::kube::objects::PodSpec;
 use std::collections::BTreeSet;
 
-/// The ports of all containers.
+/// The ports of all containers, and the network of the host.
 pub(super) fn of_pod(spec: &PodSpec, problems: &mut Problems) {
     let in_host = spec.host_network == Some(true);
+    if in_host && spec.host_users == Some(false) {
+        // The feature gate UserNamespacesHostNetworkSupport is off by default.
+        problems.push("spec.hostNetwork", "is forbidden where hostUsers is false");
+    }
     let mut all = BTreeSet::new();
     for (field, container) in resources::all_containers(spec) {
         // Init containers run one after the other, so each may take the same ports.
