@@ -52,10 +52,9 @@ fn features(spec: &PodSpec) -> Vec<NodeFeature> {
     let restarts_all = rules
         .flatten()
         .any(|rule| &*rule.action == "RestartAllContainers");
-    let has_own_users = spec.host_network == Some(true) && spec.host_users == Some(false);
     let needs = |feature: &NodeFeature| match feature {
         NodeFeature::RestartAllContainers => restarts_all,
-        NodeFeature::UserNamespacesHostNetwork => has_own_users,
+        NodeFeature::UserNamespacesHostNetwork => spec.has_own_users_in_host_network(),
     };
     NodeFeature::ALL.into_iter().filter(needs).collect()
 }

@@ -72,6 +72,13 @@ pub struct PodSpec {
     pub active_deadline_seconds: Option<i64>,
 }
 
+impl PodSpec {
+    /// Whether the pod is in the network of the host, and has a user namespace of its own.
+    pub fn has_own_users_in_host_network(&self) -> bool {
+        self.host_network == Some(true) && self.host_users == Some(false)
+    }
+}
+
 /// Anything of which only the name is read.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct NamedObject {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The ports of all containers, and the network of the host.
 pub(super) fn of_pod(spec: &PodSpec, problems: &mut Problems) {
     let in_host = spec.host_network == Some(true);
-    if in_host && spec.host_users == Some(false) {
+    if spec.has_own_users_in_host_network() {
         // The feature gate UserNamespacesHostNetworkSupport is off by default.
         problems.push("spec.hostNetwork", "is forbidden where hostUsers is false");
     }
