@@ -5,16 +5,18 @@
 
 pub(crate) mod health;
 pub(crate) mod inbox;
+pub(crate) mod loopback;
 pub(crate) mod metrics;
 
-use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::extender::{BindAnswer, NodeAnswer};
+use gpu_batch_policies::facts::{Uid, UnixMs};
 use gpu_batch_policies::report::Inventory;
 use health::Health;
-use inbox::{Asked, Explained, Inbox, Question, Reports};
+use inbox::{Answer, Asked, BindAsker, Explained, Inbox, OfNodes, OfVictims, Question, Reports};
 use metrics::Metrics;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// How long the loop may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,6 +60,39 @@ impl Handles {
     /// Why a gang waits; `None` if the loop does not answer.
     pub(crate) async fn explain(&self, asked: Asked) -> Option<Explained> {
         self.ask(|asker| Question::Explain(asked, asker)).await
+    }
+
+    /// What each of these nodes is for a pod of kube-scheduler; `None` if the loop does not answer.
+    pub(crate) async fn filter(&self, asked: OfNodes) -> Option<Answer<Vec<NodeAnswer>>> {
+        self.ask(|asker| Question::Filter(asked, asker)).await
+    }
+
+    /// The scores of these nodes for a pod of kube-scheduler; `None` if the loop does not answer.
+    pub(crate) async fn score(&self, asked: OfNodes) -> Option<Answer<Vec<u8>>> {
+        self.ask(|asker| Question::Score(asked, asker)).await
+    }
+
+    /// Which of these groups kube-scheduler may evict; `None` if the loop does not answer.
+    pub(crate) async fn victims(&self, asked: OfVictims) -> Option<Answer<Vec<bool>>> {
+        self.ask(|asker| Question::Victims(asked, asker)).await
+    }
+
+    /// Has a pod bound as kube-scheduler asks, and waits for what becomes of it; `None` if the loop
+    /// began anew, or ended.
+    pub(crate) async fn bind(
+        &self,
+        pod: Uid,
+        node: Box<str>,
+        place: OwnedSemaphorePermit,
+    ) -> Option<Answer<BindAnswer>> {
+        let (asker, receiver) = oneshot::channel();
+        self.inbox.bind(BindAsker {
+            pod,
+            node,
+            asker,
+            _place: place,
+        });
+        receiver.await.ok()
     }
 
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {

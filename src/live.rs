@@ -4,6 +4,7 @@
 //!   kube::watch --events--> handles::inbox --> driver --commands--> kube::execute
 //!                                ^               |
 //!   serve, comparer --questions--+               +--copies--> /metrics, /gangs, /explain
+//!   extender --questions, binds--+
 //!   config --other settings------+
 //! ```
 

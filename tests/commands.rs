@@ -111,7 +111,7 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
         (
             "engine",
             "throughput, gang, domains, sub-groups, events, reservations, journal, queues, search, \
-             victims",
+             victims, extender",
         ),
         (
             "live",
@@ -285,5 +285,38 @@ fn a_build_for_an_image_tells_its_own_profile() {
             .expect("Cargo runs");
         assert!(output.status.success(), "{output:?}");
         assert_eq!(text(output.stdout), name);
+    }
+}
+
+#[test]
+fn the_configuration_for_kube_scheduler_follows_that_of_gpu_batch() {
+    let off = printed(&["config", "--kube-scheduler"]);
+    assert!(
+        off.starts_with("# gpu-batch serves no extender yet"),
+        "{off}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scheduler.yaml");
+    let text = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
+                extender: {serveAddress: '127.0.0.1:7000', schedulerName: day-shift}\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let on = printed(&["config", "--kube-scheduler", "--config", file]);
+    for line in [
+        "kind: KubeSchedulerConfiguration",
+        "  - schedulerName: day-shift",
+        "    urlPrefix: http://127.0.0.1:7000",
+    ] {
+        assert!(on.lines().any(|printed| printed == line), "{line}\n{on}");
+    }
+    for wrong in [
+        &["config", "--config", file][..],
+        &["config", "--print-defaults", "--config", file],
+        &["config", "--kube-scheduler", "--print-defaults"],
+        &["config", "--kube-scheduler", "--config", "missing.yaml"],
+        &["config"],
+    ] {
+        let output = gpu_batch(root(), wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
     }
 }

@@ -33,6 +33,7 @@ const NOT_IN_A_PLAN: &[Reason] = &[
     Reason::BindingFailed,
     Reason::PreemptionDelay,
     Reason::WaitingForEviction,
+    Reason::WaitingForKubeScheduler,
     Reason::WaitingForTurn,
 ];
 
@@ -135,6 +136,15 @@ fn a_gang_that_waits_for_its_turn_is_explained() {
         ..Settings::default()
     };
     check_settled("WaitingForTurn", settings);
+}
+
+#[test]
+fn a_pod_whose_node_kube_scheduler_chooses_is_explained() {
+    let case = data().join("WaitingForKubeScheduler");
+    let mut world = world_of(&case, Settings::default());
+    world.change("notebook", |pod| pod.extended = true);
+    world.settle();
+    check_engine(&case, &mut world.engine);
 }
 
 #[test]

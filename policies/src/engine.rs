@@ -20,6 +20,7 @@
 mod apply;
 mod chosen;
 mod claim;
+mod extender;
 mod follow;
 mod forecasts;
 mod lead;
@@ -37,7 +38,7 @@ use crate::audit;
 use crate::bind::Binder;
 use crate::command::Command;
 use crate::event::{Event, Kind, Object};
-use crate::facts::UnixMs;
+use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
 use crate::lease::Leader;
@@ -45,6 +46,7 @@ use crate::plan::Planner;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 use crate::tell::Teller;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -70,9 +72,11 @@ pub struct Engine {
     quarantine: Quarantine,
     /// The forecasts that have come to pass, until a shell takes them.
     forecasts: Forecasts,
+    /// Pods that kube-scheduler has asked to bind since the last step, each with its node.
+    asked_binds: Vec<(Uid, Box<str>)>,
     /// The gang whose planning and explanation are to panic.
     #[cfg(feature = "planted-panic")]
-    planted_panic: Option<alloc::boxed::Box<str>>,
+    planted_panic: Option<Box<str>>,
 }
 
 impl Engine {
@@ -100,6 +104,7 @@ impl Engine {
             now_ms: 0,
             quarantine: Quarantine::new(),
             forecasts: Forecasts::default(),
+            asked_binds: Vec::new(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
             settings,
@@ -127,6 +132,7 @@ impl Engine {
         self.settle(now_ms);
         if !self.binder.is_leading() {
             self.teller.stand_down();
+            self.asked_binds.clear();
             return self.binder.outbox.take_sent();
         }
         // 4. Plan: whose turn it is, and whether there is a place.
@@ -240,6 +246,6 @@ impl Engine {
 /// An object as an event.
 impl From<Object> for Event {
     fn from(object: Object) -> Self {
-        Self::Applied(alloc::boxed::Box::new(object))
+        Self::Applied(Box::new(object))
     }
 }

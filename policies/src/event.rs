@@ -26,6 +26,15 @@ pub enum Event {
     /// engine was built around: [`Settings::leadership`], [`Settings::leaf_order`],
     /// [`Settings::queueing`] and [`Settings::target_workload`].
     Configured(Box<Settings>),
+    /// kube-scheduler asks to bind a pod to the node that it has chosen. A pod that is *extended*
+    /// (see [`crate::extender`]) is bound if its queue and the node still have room for it; another
+    /// pod of kube-scheduler is bound as it asks.
+    BindAsked {
+        /// The pod.
+        pod: Uid,
+        /// The name of the node.
+        node: Box<str>,
+    },
     /// A deadline has come, or the last step has left work for the next slice.
     Continue,
 }

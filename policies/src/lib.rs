@@ -23,6 +23,7 @@ pub mod command;
 pub mod engine;
 pub mod event;
 pub mod explain;
+pub mod extender;
 pub mod facts;
 mod filter;
 mod gangs;

@@ -30,6 +30,7 @@ mod two_shapes;
 pub(crate) use again::place_again;
 pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
 pub(crate) use domains::{all_nodes_of, counted};
+pub(crate) use lane::in_order;
 pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use nested::{counted_again, refused_by_counting};
 pub(crate) use read_set::ReadSet;

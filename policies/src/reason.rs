@@ -35,6 +35,8 @@ pub enum Reason {
     WaitingForTurn,
     /// Room is being made for the gang by evictions.
     WaitingForEviction,
+    /// kube-scheduler chooses the node of the pod, and asks this scheduler as its extender.
+    WaitingForKubeScheduler,
     /// The gang fits, but would keep another one from starting when it was promised to.
     Reserved,
     /// The gang may not move or evict others yet.
@@ -53,7 +55,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::WaitingForMembers,
         Self::PodGroupNotFound,
         Self::SubGroupNotFound,
@@ -69,6 +71,7 @@ impl Reason {
         Self::NotFoundWithinBound,
         Self::WaitingForTurn,
         Self::WaitingForEviction,
+        Self::WaitingForKubeScheduler,
         Self::Reserved,
         Self::PreemptionDelay,
         Self::InvalidSpec,
@@ -97,6 +100,7 @@ impl Reason {
             Self::NotFoundWithinBound => "NotFoundWithinBound",
             Self::WaitingForTurn => "WaitingForTurn",
             Self::WaitingForEviction => "WaitingForEviction",
+            Self::WaitingForKubeScheduler => "WaitingForKubeScheduler",
             Self::Reserved => "Reserved",
             Self::PreemptionDelay => "PreemptionDelay",
             Self::InvalidSpec => "InvalidSpec",

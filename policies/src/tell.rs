@@ -29,6 +29,7 @@ use protection::Protection;
 use review::Review;
 use told::Told;
 use words::Descriptions;
+pub(crate) use words::bound_in_words;
 
 /// What users were last told, and what is still to be told. Only the teller changes that: the
 /// engine tells it what has happened.

@@ -60,9 +60,11 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
         let before = Configuration::of(&scheduler.configuration(), "the old configuration")?;
         scheduler.stop().await?;
         scheduler = match Scheduler::start(&cluster, anew).await {
-            // Another process has taken the port meanwhile. The file is tried again as soon as the
-            // port is free.
-            Err(SchedulerError::Listen { .. }) => Scheduler::start(&cluster, before).await?,
+            // Another process has taken the port meanwhile, or a file is gone. The configuration is
+            // tried again as soon as that is different.
+            Err(SchedulerError::Listen { .. } | SchedulerError::Extender(_)) => {
+                Scheduler::start(&cluster, before).await?
+            }
             started => started?,
         };
     }

@@ -3,13 +3,14 @@
 
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::explain::{Explanation, NotFound};
-use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::extender::{BindAnswer, NodeAnswer, Unanswered};
+use gpu_batch_policies::facts::{Uid, UnixMs};
 use gpu_batch_policies::report::{GangReport, Inventory, QueueReport};
 use gpu_batch_policies::settings::Settings;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 
 /// How many events may wait before the watches are held back.
 const CAPACITY: usize = 1 << 16;
@@ -17,7 +18,8 @@ const CAPACITY: usize = 1 << 16;
 /// A bounded channel that keeps only the latest news of each object, and loses no object.
 ///
 /// The latest news of an object stands where the first news of it stood; a list of a kind replaces
-/// all news of that kind. Outcomes, settings and questions are never coalesced.
+/// all news of that kind. Outcomes, settings, binds that were asked for and questions are never
+/// coalesced.
 ///
 /// Memory is bounded by the objects that exist. If the driver falls behind and 65,536 different
 /// objects wait, [`Inbox::watched`] waits too: then the watches read no more, the API server ends
@@ -71,6 +73,38 @@ pub(crate) enum Question {
     Audit(oneshot::Sender<Vec<String>>),
     Inventory(oneshot::Sender<Inventory>),
     Explain(Asked, oneshot::Sender<Explained>),
+    Filter(OfNodes, oneshot::Sender<Answer<Vec<NodeAnswer>>>),
+    Score(OfNodes, oneshot::Sender<Answer<Vec<u8>>>),
+    Victims(OfVictims, oneshot::Sender<Answer<Vec<bool>>>),
+    /// Put in by [`Inbox::bind`] alone.
+    Bind(BindAsker),
+}
+
+/// What the engine answers as an extender of kube-scheduler.
+pub(crate) type Answer<T> = Result<T, Unanswered>;
+
+/// Nodes that kube-scheduler asks about for a pod. Shared, because the question may be put again.
+#[derive(Debug, Clone)]
+pub(crate) struct OfNodes {
+    pub(crate) pod: Uid,
+    pub(crate) nodes: Arc<[Box<str>]>,
+}
+
+/// Groups of pods that kube-scheduler would evict for a pod.
+#[derive(Debug, Clone)]
+pub(crate) struct OfVictims {
+    pub(crate) pod: Uid,
+    pub(crate) groups: Arc<[Vec<Uid>]>,
+}
+
+/// Who waits until a pod is bound, or is not.
+#[derive(Debug)]
+pub(crate) struct BindAsker {
+    pub(crate) pod: Uid,
+    pub(crate) node: Box<str>,
+    pub(crate) asker: oneshot::Sender<Answer<BindAnswer>>,
+    /// A place among those who may wait; it is free again when this is dropped.
+    pub(crate) _place: OwnedSemaphorePermit,
 }
 
 /// The gang or the pod that is to be explained.
@@ -117,6 +151,20 @@ impl Inbox {
     pub(crate) fn configured(&self, settings: Settings) {
         let event = Event::Configured(Box::new(settings));
         self.lock().events.push(Some(event));
+        self.arrived.notify_one();
+    }
+
+    /// Puts in a bind that kube-scheduler asks for, and who waits for it: together, so that one
+    /// batch has both. How many wait is bounded by the places that they have.
+    pub(crate) fn bind(&self, asker: BindAsker) {
+        let event = Event::BindAsked {
+            pod: asker.pod,
+            node: asker.node.clone(),
+        };
+        let mut pending = self.lock();
+        pending.events.push(Some(event));
+        pending.questions.push(Question::Bind(asker));
+        drop(pending);
         self.arrived.notify_one();
     }
 
@@ -176,7 +224,10 @@ impl Pending {
                 self.events.push(Some(event));
                 return Ok(());
             }
-            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {
+            Event::Outcome(..)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {
                 self.events.push(Some(event));
                 return Ok(());
             }
@@ -200,7 +251,13 @@ impl Pending {
                 Some(Event::Applied(object)) => object.kind() == kind,
                 Some(Event::Deleted(key)) => key.kind() == kind,
                 Some(Event::Listed(listing)) => listing.kind == kind,
-                Some(Event::Outcome(..) | Event::Configured(_) | Event::Continue) | None => false,
+                Some(
+                    Event::Outcome(..)
+                    | Event::Configured(_)
+                    | Event::BindAsked { .. }
+                    | Event::Continue,
+                )
+                | None => false,
             };
             if replaced {
                 *slot = None;

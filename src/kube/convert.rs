@@ -34,6 +34,7 @@ mod unsupported;
 pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
 
+pub(crate) use identity::named_uid;
 pub(crate) use keys::{OF_BINDINGS, of_owner as unknown_keys_of_owner};
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
@@ -76,6 +77,8 @@ pub trait Watched: DeserializeOwned + Send + 'static {
 #[derive(Debug)]
 pub struct Converter {
     scheduler_name: Box<str>,
+    /// The `schedulerName` of kube-scheduler, if this scheduler is its extender.
+    extended: Option<Box<str>>,
     now_ms: UnixMs,
     shapes: Shared<PodShape>,
     labels: Shared<Labels>,
@@ -95,6 +98,7 @@ impl Converter {
     pub fn new(scheduler_name: &str, now_ms: UnixMs) -> Self {
         Self {
             scheduler_name: scheduler_name.into(),
+            extended: None,
             now_ms,
             shapes: Shared::default(),
             labels: Shared::default(),
@@ -102,6 +106,14 @@ impl Converter {
             default_priority_class: None,
             impossible: Vec::new(),
         }
+    }
+
+    /// Takes the pods with this other `schedulerName` for extended if they name a queue:
+    /// kube-scheduler chooses their nodes, with this scheduler as its extender.
+    #[must_use]
+    pub fn with_extended(mut self, scheduler_name: Option<&str>) -> Self {
+        self.extended = scheduler_name.map(Into::into);
+        self
     }
 
     /// Sets the time, in Unix milliseconds. Later times in objects count as this time, because

@@ -65,9 +65,8 @@ pub(crate) struct Watcher<T> {
 }
 
 impl<T: Watched> Watcher<T> {
-    /// A watcher that takes pods with this `schedulerName` for ours.
-    pub(crate) fn new(shared: Shared, scheduler_name: &str) -> Self {
-        let converter = Converter::new(scheduler_name, shared.handles.clock.now_ms());
+    /// A watcher that converts what it sees with this converter.
+    pub(crate) fn new(shared: Shared, converter: Converter) -> Self {
         Self {
             shared,
             converter,

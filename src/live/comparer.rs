@@ -40,6 +40,8 @@ pub(crate) struct Comparer {
     pub(crate) client: kube::Client,
     /// Pods with this `schedulerName` are ours.
     pub(crate) scheduler_name: String,
+    /// Pods of queues with this one are extended.
+    pub(crate) extended: Option<String>,
 }
 
 impl Comparer {
@@ -60,7 +62,8 @@ impl Comparer {
 
     async fn differences(&self) -> Result<BTreeSet<String>, ComparerError> {
         let clock = self.handles.clock;
-        let mut converter = Converter::new(&self.scheduler_name, clock.now_ms());
+        let mut converter = Converter::new(&self.scheduler_name, clock.now_ms())
+            .with_extended(self.extended.as_deref());
         let nodes = self.listing::<Node>(&mut converter).await?;
         let pods = self.listing::<Pod>(&mut converter).await?;
         let known = self.handles.inventory().await;

@@ -14,12 +14,14 @@ mod read;
 pub(crate) use check::numbers;
 pub(crate) use file::print_defaults;
 pub use file::{
-    ConfigurationFile, ConsolidationFile, EvictionsFile, InFlightFile, LeaderElectionFile, LogFile,
+    ConfigurationFile, ConsolidationFile, EvictionsFile, ExtenderFile, InFlightFile,
+    LeaderElectionFile, LogFile,
 };
 pub(crate) use follow::{Follower, InForce};
 pub(crate) use process::is_of_this_machine;
 
 use super::log::LogFormat;
+use crate::extender::ExtenderSettings;
 use crate::kube::execute::LeaseName;
 use gpu_batch_policies::settings::Settings;
 use std::fmt;
@@ -37,6 +39,8 @@ pub struct Configuration {
     pub scheduler_name: String,
     /// Where health, readiness and metrics are served.
     pub serve_address: SocketAddr,
+    /// How kube-scheduler reaches its extender; `None`: it has none.
+    pub extender: Option<ExtenderSettings>,
     /// The lease that leaders hold; not used where leadership is assumed.
     pub lease: LeaseName,
     /// How log lines are written.

@@ -11,6 +11,7 @@
 //! The loop is a thread of its own: a step computes and never waits, so it must not hold up the
 //! tasks that talk to the API server. It is the only owner of the engine and decides nothing.
 
+mod binds;
 mod latency;
 mod standing;
 
@@ -18,6 +19,7 @@ use super::recording::Recording;
 use crate::handles::Handles;
 use crate::handles::inbox::{Asked, Batch, Explained, Question, Reports};
 use crate::kube::execute::Executor;
+use binds::Binds;
 use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
@@ -53,6 +55,8 @@ pub(super) struct Driver {
     relist: watch::Sender<u64>,
     latency: Latency,
     standing: Standing,
+    /// Who waits for binds.
+    binds: Binds,
     /// How many commands have no outcome yet.
     in_flight: usize,
     /// When the engine panicked, oldest first.
@@ -93,6 +97,7 @@ impl Driver {
             executor,
             relist,
             latency: Latency::default(),
+            binds: Binds::default(),
             in_flight: 0,
             panics: VecDeque::new(),
             stop_by: None,
@@ -264,6 +269,7 @@ impl Driver {
         self.engine = engine;
         self.standing.begin_anew();
         self.latency = Latency::default();
+        self.binds = Binds::default();
         // The new engine must not see a world that requests of the old one are still changing, nor
         // their outcomes. Every request has a deadline, so this ends.
         while self.in_flight > 0 {
@@ -320,13 +326,14 @@ impl Driver {
         }
     }
 
-    /// Answers questions. After a panic of the engine, the other ones are not answered either:
-    /// their askers are told at once that there is no answer.
+    /// Answers questions, and who waits for binds. After a panic of the engine, the other ones are
+    /// not answered either: their askers are told at once that there is no answer.
     fn answer(&mut self, questions: Vec<Question>) -> Unpanicked {
         for question in questions {
             catch_unwind(AssertUnwindSafe(|| self.answer_one(question)))?;
         }
-        Ok(())
+        let (binds, engine) = (&mut self.binds, &mut self.engine);
+        catch_unwind(AssertUnwindSafe(|| binds.answer(engine)))
     }
 
     fn answer_one(&mut self, question: Question) {
@@ -348,6 +355,16 @@ impl Driver {
             Question::Explain(asked, asker) => {
                 let _ = asker.send(explain(&mut self.engine, &asked));
             }
+            Question::Filter(asked, asker) => {
+                let _ = asker.send(self.engine.filter_nodes(asked.pod, &asked.nodes));
+            }
+            Question::Score(asked, asker) => {
+                let _ = asker.send(self.engine.score_nodes(asked.pod, &asked.nodes));
+            }
+            Question::Victims(asked, asker) => {
+                let _ = asker.send(self.engine.allow_victims(asked.pod, &asked.groups));
+            }
+            Question::Bind(asker) => self.binds.add(asker),
         }
     }
 }

@@ -5,10 +5,11 @@ use super::config::{Configuration, ConfigurationFile, Follower, InForce};
 use super::driver::{Driver, Ended};
 use super::recording::{JournalFile, Recording};
 use super::serve;
+use crate::extender::{Extender, ExtenderSettings, UnusableFile};
 use crate::handles::Handles;
 use crate::handles::inbox::Reports;
 use crate::kube::connection::{self, ConnectionError};
-use crate::kube::convert::Watched;
+use crate::kube::convert::{Converter, Watched};
 use crate::kube::execute::Executor;
 use crate::kube::objects;
 use crate::kube::watch::{Shared, Watcher};
@@ -28,7 +29,10 @@ pub enum SchedulerError {
     /// The client of the API server cannot be made.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The address for `/metrics` and the other pages cannot be used.
+    /// A file by which the extender and kube-scheduler know each other cannot be used.
+    #[error("cannot serve kube-scheduler as an extender: {0}")]
+    Extender(#[from] UnusableFile),
+    /// The address for `/metrics` and the other pages, or the extender's, cannot be used.
     #[error("failed to listen on {address}")]
     Listen {
         /// The address.
@@ -51,6 +55,7 @@ pub struct Scheduler {
     in_force: Arc<InForce>,
     recorded: bool,
     address: SocketAddr,
+    extender_address: Option<SocketAddr>,
     ended: oneshot::Receiver<Ended>,
     /// The watches and the HTTP server; cancelled when this is dropped.
     tasks: JoinSet<()>,
@@ -84,6 +89,7 @@ impl Scheduler {
             settings,
             scheduler_name,
             serve_address,
+            extender,
             lease,
             ..
         } = configuration;
@@ -93,10 +99,13 @@ impl Scheduler {
         let server = cluster.cluster_url.to_string();
         info!("reading the cluster {server}; health and metrics on {address}");
         let client = connection::client(cluster)?;
+        let extended = extender.as_ref().map(|it| it.scheduler_name.clone());
+        let extender_address = extend(&mut tasks, extender, &handles).await?;
         let comparer = Comparer {
             handles: handles.clone(),
             client: client.clone(),
             scheduler_name: scheduler_name.clone(),
+            extended: extended.clone(),
         };
         let in_force = Arc::new(InForce::new(file));
         tasks.spawn(serve::serve(listener, comparer, Arc::clone(&in_force)));
@@ -107,7 +116,10 @@ impl Scheduler {
             handles: handles.clone(),
             relist: relisted,
         };
-        watch_everything(&mut tasks, &shared, &scheduler_name);
+        watch_everything(&mut tasks, &shared, &|| {
+            Converter::new(&scheduler_name, shared.handles.clock.now_ms())
+                .with_extended(extended.as_deref())
+        });
         let recorded = journal.is_some();
         let recording = journal.map(|file| Recording::start(file, &settings, &handles.metrics));
         let recording = recording.transpose().map_err(SchedulerError::Thread)?;
@@ -130,6 +142,7 @@ impl Scheduler {
             in_force,
             recorded,
             address,
+            extender_address,
             ended,
             tasks,
         })
@@ -161,6 +174,13 @@ impl Scheduler {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where kube-scheduler finds its extender; the port is the real one if port 0 was asked for.
+    /// `None`: there is none.
+    #[must_use]
+    pub fn extender_address(&self) -> Option<SocketAddr> {
+        self.extender_address
     }
 
     /// A copy of what users see, at most a second old; `None` if the loop does not answer.
@@ -230,21 +250,41 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Schedu
     Ok((listener, address))
 }
 
-/// Starts a watcher for each kind, in the order in which lists are best read: objects that others
-/// refer to come first.
-fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
-    watch_kind::<objects::Namespace>(tasks, shared, scheduler_name);
-    watch_kind::<objects::PriorityClass>(tasks, shared, scheduler_name);
-    watch_kind::<objects::Topology>(tasks, shared, scheduler_name);
-    watch_kind::<objects::Queue>(tasks, shared, scheduler_name);
-    watch_kind::<objects::Node>(tasks, shared, scheduler_name);
-    watch_kind::<objects::DisruptionBudget>(tasks, shared, scheduler_name);
-    watch_kind::<objects::Job>(tasks, shared, scheduler_name);
-    watch_kind::<objects::PodGroup>(tasks, shared, scheduler_name);
-    watch_kind::<objects::NativePodGroup>(tasks, shared, scheduler_name);
-    watch_kind::<objects::Pod>(tasks, shared, scheduler_name);
+/// Serves kube-scheduler, where it has an extender: at this address.
+async fn extend(
+    tasks: &mut JoinSet<()>,
+    settings: Option<ExtenderSettings>,
+    handles: &Handles,
+) -> Result<Option<SocketAddr>, SchedulerError> {
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
+    let extender = Extender::new(settings.files, handles.clone())?;
+    let (listener, address) = listen(settings.serve_address).await?;
+    info!("serving kube-scheduler as an extender on {address}");
+    tasks.spawn(extender.serve(listener));
+    Ok(Some(address))
 }
 
-fn watch_kind<T: Watched>(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
-    tasks.spawn(Watcher::<T>::new(shared.clone(), scheduler_name).run());
+/// Starts a watcher for each kind, in the order in which lists are best read: objects that others
+/// refer to come first.
+fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, converter: &dyn Fn() -> Converter) {
+    watch_kind::<objects::Namespace>(tasks, shared, converter);
+    watch_kind::<objects::PriorityClass>(tasks, shared, converter);
+    watch_kind::<objects::Topology>(tasks, shared, converter);
+    watch_kind::<objects::Queue>(tasks, shared, converter);
+    watch_kind::<objects::Node>(tasks, shared, converter);
+    watch_kind::<objects::DisruptionBudget>(tasks, shared, converter);
+    watch_kind::<objects::Job>(tasks, shared, converter);
+    watch_kind::<objects::PodGroup>(tasks, shared, converter);
+    watch_kind::<objects::NativePodGroup>(tasks, shared, converter);
+    watch_kind::<objects::Pod>(tasks, shared, converter);
+}
+
+fn watch_kind<T: Watched>(
+    tasks: &mut JoinSet<()>,
+    shared: &Shared,
+    converter: &dyn Fn() -> Converter,
+) {
+    tasks.spawn(Watcher::<T>::new(shared.clone(), converter()).run());
 }

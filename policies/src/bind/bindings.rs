@@ -42,6 +42,7 @@ use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
 /// The binding of a pod that has been placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +170,28 @@ impl Binder {
         self.outbox
             .send(Flight::Bind(uid), deadline_ms, Action::Bind(bind));
         self.enter_step(uid, Step::Sent);
+    }
+
+    /// Binds a pod of another scheduler, which asks for that, to the node that was chosen for it.
+    /// Nothing is followed up: the other scheduler asks again if the pod gets no node.
+    pub(crate) fn bind_for_others(
+        &mut self,
+        state: &ClusterState,
+        pod: PodId,
+        node: &str,
+        deadline_ms: UnixMs,
+    ) {
+        let pod = &state.pods[pod];
+        let bind = Bind {
+            pod: pod.reference(),
+            node: node.into(),
+            cards: Vec::new(),
+            queue: "".into(),
+            pod_group: None,
+            minima: Vec::new(),
+        };
+        self.outbox
+            .send(Flight::Bind(pod.uid), deadline_ms, Action::Bind(bind));
     }
 
     fn send_observation(&mut self, state: &mut ClusterState, uid: Uid, deadline_ms: UnixMs) {
@@ -410,7 +433,7 @@ impl Binder {
             .bindings
             .keys()
             .filter(|uid| self.is_unbegun(state, **uid));
-        let unbegun: alloc::vec::Vec<Uid> = unbegun.copied().collect();
+        let unbegun: Vec<Uid> = unbegun.copied().collect();
         for uid in unbegun {
             self.take_back(state, uid);
         }
@@ -422,7 +445,7 @@ impl Binder {
         if self.is_unbegun(state, uid) {
             let members = gang_members(state, uid).iter();
             let members = members.map(|member| state.pods[*member].uid);
-            for member in members.collect::<alloc::vec::Vec<_>>() {
+            for member in members.collect::<Vec<_>>() {
                 self.give_up_place(state, member);
             }
         }
@@ -436,7 +459,7 @@ impl Binder {
             let members = state.gangs.get(gang).map_or(&[][..], |gang| &gang.members);
             let members = members.iter().map(|member| state.pods[*member].uid);
             let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
-            for uid in members.filter(unsent).collect::<alloc::vec::Vec<_>>() {
+            for uid in members.filter(unsent).collect::<Vec<_>>() {
                 self.give_up_place(state, uid);
             }
         }
@@ -461,7 +484,7 @@ impl Binder {
     /// their answers.
     pub(crate) fn stop_leading(&mut self, state: &mut ClusterState) {
         self.leading = false;
-        let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
+        let bindings: Vec<Uid> = self.bindings.keys().copied().collect();
         for uid in bindings {
             self.stand_down(state, uid);
         }

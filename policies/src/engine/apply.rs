@@ -40,6 +40,7 @@ impl Engine {
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
             Event::Configured(settings) => self.configure(*settings),
+            Event::BindAsked { pod, node } => self.asked_binds.push((pod, node)),
             Event::Continue => {}
         }
     }

@@ -13,8 +13,10 @@ impl Engine {
     /// whether the slice was used up.
     pub(super) fn plan(&mut self, now_ms: UnixMs) -> bool {
         if self.leader.stopping {
+            self.asked_binds.clear();
             return false;
         }
+        self.take_asked_binds(now_ms);
         let (state, settings) = (&mut self.state, &self.settings);
         self.planner.try_due_repeat(state, settings, &self.progress);
         if self.binder.take_adoption() {
@@ -76,7 +78,7 @@ impl Engine {
     /// Takes in that members of a gang were given places: their binds are to be sent, and the
     /// gang's surplus may wait for a turn of its own. The gang's spec has not changed since the
     /// gang was assessed.
-    fn begin(&mut self, id: GangId, placed: &[(PodId, NodeId)], now_ms: UnixMs) {
+    pub(super) fn begin(&mut self, id: GangId, placed: &[(PodId, NodeId)], now_ms: UnixMs) {
         for (pod, _) in placed {
             self.binder.start_binding(&mut self.state, *pod);
         }

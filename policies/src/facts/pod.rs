@@ -17,6 +17,9 @@ pub struct PodFacts {
     /// `spec.schedulerName` is ours. A pod of another scheduler is *foreign*: it takes room, has no
     /// queue and is never evicted.
     pub ours: bool,
+    /// kube-scheduler chooses the node of the pod, with this scheduler as its extender: the pod has
+    /// a queue and counts there, and is planned by nobody else. Only pods of ours can be extended.
+    pub extended: bool,
     /// `spec.nodeName`: set once the pod is bound.
     pub node: Option<Box<str>>,
     /// `status.nominatedNodeName`: where room is being made, or kept, for the pod.
@@ -88,6 +91,7 @@ impl PodFacts {
             namespace: namespace.into(),
             name: name.into(),
             ours: true,
+            extended: false,
             node: None,
             nominated: None,
             cards: Vec::new(),

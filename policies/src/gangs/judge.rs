@@ -184,6 +184,12 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
         let message = format!("pod {name} has scheduling gates: {}", own.gates.join(", "));
         return barred(Reason::SchedulingGated, message);
     }
+    if own.extended {
+        let message = format!(
+            "kube-scheduler chooses the node of pod {name}, and asks this scheduler as its extender"
+        );
+        return barred(Reason::WaitingForKubeScheduler, message);
+    }
     if pod.retry_at_ms > now_ms {
         let message = own.failure.as_deref().unwrap_or("a binding was refused");
         return Some((

@@ -10,6 +10,7 @@ use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::class::Class;
 use crate::state::lanes::{Bucket, Lane};
+use alloc::vec::Vec;
 use smallvec::{SmallVec, smallvec};
 
 /// The place of a gang's only pod, or why it has none. `None`: the general way must answer, because
@@ -54,6 +55,49 @@ pub(super) fn only_pod(
         placement => best_score(state, request, class, placement, work)?,
     };
     Some(Ok((*pod, node)))
+}
+
+/// The nodes on which a pod of a class fits, the best one by a placement first. By the placement
+/// `Random` no node is better than another.
+pub(crate) fn in_order(
+    state: &mut ClusterState,
+    class: ClassId,
+    placement: Placement,
+) -> Vec<NodeId> {
+    state.refresh(class);
+    let lane_of = |state: &ClusterState| lanes(&state.classes[class]);
+    let mut order: Vec<NodeId> = match placement {
+        Placement::Random { .. } => state.nodes.numbers().collect(),
+        Placement::Binpack | Placement::Spread | Placement::Consolidated => {
+            let mut order = Vec::new();
+            for lane in lane_of(state) {
+                state.lanes.refresh(lane, &state.nodes);
+                let buckets = state.lanes.get(lane).into_iter().flat_map(|it| it.values());
+                let nodes = buckets.map(|bucket| bucket.iter().map(|(_, node)| *node));
+                match placement {
+                    Placement::Spread => order.extend(nodes.rev().flatten()),
+                    _ => order.extend(nodes.flatten()),
+                }
+            }
+            order
+        }
+        _ => {
+            let (kind, mut work) = (state.classes[class].kind, 0);
+            state.refresh_scores(placement, kind, &mut work);
+            let mut order: Vec<NodeId> = state
+                .by_score(placement, kind)
+                .flatten()
+                .map(|(_, node)| *node)
+                .collect();
+            if !state.classes[class].accelerated {
+                // Pods without GPUs take nodes with GPUs only if no other node fits.
+                order.sort_by_key(|node| state.nodes[*node].has_gpus());
+            }
+            order
+        }
+    };
+    order.retain(|node| state.fits_on(class, *node) > 0);
+    order
 }
 
 /// The lanes of a class, in the order in which they are read.

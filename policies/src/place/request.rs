@@ -290,7 +290,7 @@ impl Request {
 
     /// How many more pods of a class the limits on the node's GPU model allow; `u64::MAX` without a
     /// limit.
-    pub(super) fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
+    pub(crate) fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
         let Some(queue) = self.model_limits else {
             return u64::MAX;
         };

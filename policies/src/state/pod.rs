@@ -43,8 +43,8 @@ pub(crate) struct Pod {
 /// large and elsewhere in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Glance {
-    /// Nothing that the pod says of itself forbids placing it: it has no gates and no problems, and
-    /// names one group at most.
+    /// Nothing that the pod says of itself forbids placing it: it has no gates and no problems,
+    /// names one group at most, and leaves the choice of its node to nobody else.
     pub(crate) ready: bool,
     /// The pod names a sub-group.
     pub(crate) in_sub_group: bool,
@@ -98,6 +98,8 @@ impl Stage {
 #[derive(Debug)]
 pub(crate) struct Own {
     pub(crate) gang: Option<GangId>,
+    /// kube-scheduler chooses the node of the pod.
+    pub(crate) extended: bool,
     /// The implied labels of the pod, a bit each.
     pub(crate) implied_labels: u16,
     pub(crate) pod_group: Option<Box<str>>,
@@ -160,6 +162,16 @@ impl Pod {
     /// The gang that the pod is a member of.
     pub(crate) fn gang(&self) -> Option<GangId> {
         self.own.as_ref()?.gang
+    }
+
+    /// Whether the pod is one of ours of which kube-scheduler chooses the node.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.extended)
+    }
+
+    /// Whether another scheduler chooses the node of the pod.
+    pub(crate) fn is_chosen_elsewhere(&self) -> bool {
+        self.own.as_ref().is_none_or(|own| own.extended)
     }
 
     /// The owner that controls the pod.
@@ -232,7 +244,10 @@ impl Own {
         let groups = groups.into_iter().flatten().count();
         Glance {
             // tests plant bugs here: scheduling-gates
-            ready: groups <= 1 && self.gates.is_empty() && self.problems.is_empty(),
+            ready: groups <= 1
+                && self.gates.is_empty()
+                && self.problems.is_empty()
+                && !self.extended,
             in_sub_group: self.sub_group.is_some(),
             needs_job: groups == 0 && self.job().is_some(),
         }

@@ -7,7 +7,7 @@ use crate::facts::PodShape;
 use crate::facts::{CardIndex, PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
 use crate::state::relations::ClassRelations;
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// The stage of a pod that ended well.
@@ -21,9 +21,10 @@ impl ClusterState {
         }
         let known = self.pod_ids.get(&facts.uid).copied();
         // A pod stays what it was when it was first seen.
-        match known.map_or(facts.ours, |pod| self.pods[pod].own.is_some()) {
-            true => self.take_in(known, facts),
-            false => self.take_in_foreign(known, facts),
+        let is_known_elsewhere = known.map(|pod| self.pods[pod].is_chosen_elsewhere());
+        match is_known_elsewhere.unwrap_or(!facts.ours || facts.extended) {
+            false => self.take_in(known, facts),
+            true => self.take_in_of_others(known, facts),
         }
     }
 
@@ -34,9 +35,9 @@ impl ClusterState {
         }
     }
 
-    /// Takes in a foreign pod, and holds room for it on the node to which its scheduler has
-    /// nominated it, as long as the pod waits.
-    fn take_in_foreign(&mut self, known: Option<PodId>, facts: PodFacts) {
+    /// Takes in a pod whose node another scheduler chooses, and holds room for it on the node to
+    /// which that scheduler has nominated it, as long as the pod waits.
+    fn take_in_of_others(&mut self, known: Option<PodId>, facts: PodFacts) {
         let (uid, nominated) = (facts.uid, facts.nominated.clone());
         let before = known.map(|pod| Holder::Foreign(self.pods[pod].priority, uid));
         self.take_in(known, facts);
@@ -277,7 +278,7 @@ impl ClusterState {
         let Some(pod) = self.pod_ids.remove(&uid) else {
             return;
         };
-        if self.pods[pod].own.is_none() {
+        if self.pods[pod].is_chosen_elsewhere() {
             self.end_hold(Holder::Foreign(self.pods[pod].priority, uid));
         }
         if let Some(node) = self.pods[pod].stage.node() {
@@ -304,6 +305,15 @@ impl ClusterState {
     pub(crate) fn is_foreign(&self, uid: Uid) -> bool {
         let pod = self.pod_ids.get(&uid).map(|pod| &self.pods[*pod]);
         pod.is_some_and(|pod| pod.own.is_none())
+    }
+
+    /// The nodes with these names; `None`: there is no such Node object.
+    pub(crate) fn nodes_named(&self, names: &[Box<str>]) -> Vec<Option<NodeId>> {
+        let known = |name: &str| {
+            let node = *self.node_ids.get(name)?;
+            self.nodes[node].known.as_ref().map(|_| node)
+        };
+        names.iter().map(|name| known(name)).collect()
     }
 
     /// The node of a pod, bound or assumed.
@@ -341,6 +351,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     });
     Own {
         gang,
+        extended: facts.extended,
         implied_labels: facts.labels.implied,
         pod_group: facts.pod_group.clone(),
         sub_group: facts.sub_group.clone(),

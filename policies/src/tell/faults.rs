@@ -117,7 +117,10 @@ impl Faults {
                     self.note_object(state, object);
                 }
             }
-            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
+            Event::Outcome(..)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {}
         }
     }
 

@@ -2,11 +2,12 @@
 
 use crate::facts::Amount;
 use crate::gangs::counts::count;
-use crate::ids::{ClassId, GangId};
+use crate::ids::{ClassId, GangId, NodeId};
 use crate::reason::Reason;
 use crate::report::{GangReport, Inventory, PodReport, PodState, Verdicts};
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
+use crate::state::relations::View as RelationView;
 use crate::status::Phase;
 use crate::tell::words::filter_of;
 use crate::tell::{Teller, View};
@@ -147,19 +148,30 @@ pub(crate) fn inventory(state: &ClusterState) -> Inventory {
 pub(crate) fn verdicts(state: &mut ClusterState, class: ClassId) -> Verdicts {
     state.refresh(class);
     let view = state.view(class);
-    let nodes = state.nodes.iter().filter_map(|(id, node)| {
-        let holds = node.multiplicity(&state.classes[class]) > 0;
-        let by_pods = view.as_ref().filter(|_| holds).map(|view| view.verdict(id));
-        let refused = match state.static_verdict(class, id)? {
-            Err(filter) => Some(filter.to_string()),
-            Ok(()) if let Some(Err(filter)) = by_pods => Some(filter.to_string()),
-            Ok(()) if state.fits_on(class, id) > 0 => None,
-            Ok(()) => {
-                let lacking = node.lacking(&state.classes[class]);
-                Some(filter_of(state, lacking).to_string())
-            }
-        };
-        Some((node.name.clone(), refused))
-    });
+    let known = state.nodes.iter().filter(|(_, node)| node.known.is_some());
+    let verdict = |id| why_not_on(state, class, view.as_ref(), id);
+    let nodes = known.map(|(id, node)| (node.name.clone(), verdict(id)));
     nodes.collect()
+}
+
+/// What keeps one more pod of a class off a node that is known, in words that follow `3 node(s)`;
+/// `None`: the pod may run there. The table of the class has been refreshed.
+pub(crate) fn why_not_on(
+    state: &ClusterState,
+    class: ClassId,
+    view: Option<&RelationView<'_>>,
+    id: NodeId,
+) -> Option<String> {
+    let node = &state.nodes[id];
+    let holds = node.multiplicity(&state.classes[class]) > 0;
+    let by_pods = view.filter(|_| holds).map(|view| view.verdict(id));
+    match state.static_verdict(class, id)? {
+        Err(filter) => Some(filter.to_string()),
+        Ok(()) if let Some(Err(filter)) = by_pods => Some(filter.to_string()),
+        Ok(()) if state.fits_on(class, id) > 0 => None,
+        Ok(()) => {
+            let lacking = node.lacking(&state.classes[class]);
+            Some(filter_of(state, lacking).to_string())
+        }
+    }
 }

@@ -158,7 +158,9 @@ impl Teller {
         let state = view.state;
         let verdict = self.why_pods_wait(state, view.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
-        if self.told[id].announced == reason {
+        // kube-scheduler tells of the pods whose nodes it chooses.
+        let is_ours_to_tell = reason != Some(Reason::WaitingForKubeScheduler);
+        if !is_ours_to_tell || self.told[id].announced == reason {
             return;
         }
         let object = state.object_of(&state.gangs[id]);
@@ -178,7 +180,8 @@ impl Teller {
         let state = &mut *scene.state;
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
-        let own = pod.own.as_ref()?;
+        // kube-scheduler writes the condition of the pods whose nodes it chooses.
+        let own = pod.own.as_ref().filter(|own| !own.extended)?;
         let verdict = self.why_pods_wait(state, waiting, gang)?;
         let (reason, message) = condition(&verdict);
         if let Some(current) = &own.unscheduled {

@@ -10,7 +10,7 @@ mod tests;
 mod times;
 
 pub(super) use asks::{amount_in_words, asks};
-pub(super) use bounds::bound_in_words;
+pub(crate) use bounds::bound_in_words;
 pub(super) use more_nodes::{may_be_on_new_nodes, more_nodes_would_help};
 pub(super) use shapes::{selected, told_apart};
 pub(super) use times::{date_and_time, span};

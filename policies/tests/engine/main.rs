@@ -7,6 +7,7 @@ mod cards;
 mod cheapest;
 mod claimants;
 mod disturbed;
+mod extended;
 mod faults;
 mod first_look;
 mod foreseen;

@@ -55,7 +55,10 @@ impl Takings {
                 self.objects
                     .extend(objects.map(|object| (object.key(), object.clone())));
             }
-            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
+            Event::Outcome(..)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {}
         }
     }
 

@@ -92,7 +92,10 @@ impl Watchdog {
                 }
             }
             Event::Outcome(id, outcome) => self.ended(*id, outcome),
-            Event::Deleted(_) | Event::Configured(_) | Event::Continue => {}
+            Event::Deleted(_)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {}
         }
     }
 

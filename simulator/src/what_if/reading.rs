@@ -157,8 +157,12 @@ impl Reading {
                     self.bound(bind.pod.uid, at_ms, bind.node, bind.queue);
                 }
             }
-            // The other course has one configuration from its beginning to its end.
-            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
+            // The other course has one configuration from its beginning to its end, and places all
+            // pods of ours itself.
+            Event::Outcome(..)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {}
         }
     }
 
@@ -200,6 +204,8 @@ impl Reading {
     }
 
     fn pod(&mut self, mut pod: PodFacts) {
+        // In the other world there is no kube-scheduler that would choose the pod's node.
+        pod.extended = false;
         // What the recorded scheduler said of the pod is not said in the other world.
         (pod.unscheduled, pod.nominated) = (None, None);
         let uid = pod.uid;

@@ -1,4 +1,4 @@
-use super::{CAPACITY, Inbox};
+use super::{Batch, BindAsker, CAPACITY, Inbox};
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{NamespaceFacts, PriorityClassFacts, Uid};
@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
 
 fn namespace(name: &str, version: u8) -> Object {
     Object::Namespace(NamespaceFacts {
@@ -80,6 +81,36 @@ fn outcomes_are_never_coalesced() {
 }
 
 #[test]
+fn binds_that_were_asked_for_are_neither_coalesced_nor_lost_and_come_with_their_askers() {
+    let inbox = Inbox::default();
+    let places = Arc::new(Semaphore::new(2));
+    let asked = Event::BindAsked {
+        pod: Uid(1),
+        node: "a".into(),
+    };
+    put(&inbox, applied(namespace("a", 1)));
+    for _ in 0..2 {
+        inbox.bind(BindAsker {
+            pod: Uid(1),
+            node: "a".into(),
+            asker: oneshot::channel().0,
+            _place: Arc::clone(&places).try_acquire_owned().unwrap(),
+        });
+    }
+    for kind in Kind::ALL {
+        put(&inbox, listed(kind, vec![]));
+    }
+    let Batch {
+        events, questions, ..
+    } = inbox.take(Duration::ZERO, true);
+    assert_eq!(events[..2], [asked.clone(), asked]);
+    assert_eq!(questions.len(), 2);
+    assert_eq!(places.available_permits(), 0);
+    drop(questions);
+    assert_eq!(places.available_permits(), 2);
+}
+
+#[test]
 fn a_request_to_stop_wakes_once_and_is_remembered() {
     let inbox = Inbox::default();
     inbox.stop();
@@ -123,7 +154,10 @@ fn apply(world: &mut World, events: Vec<Event>) {
                 let objects = listing.objects.into_iter();
                 world.extend(objects.map(|object| (object.key(), object)));
             }
-            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
+            Event::Outcome(..)
+            | Event::Configured(_)
+            | Event::BindAsked { .. }
+            | Event::Continue => {}
         }
     }
 }

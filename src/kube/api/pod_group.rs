@@ -242,8 +242,8 @@ pub struct PodGroupStatus {
     /// Why it waits; absent once the minimum is met. One of WaitingForMembers, PodGroupNotFound,
     /// SubGroupNotFound, ConflictingGroups, QueueNotFound, QueueNotLeaf, QueueClosed,
     /// NamespaceNotAllowed, OverLimit, NonPreemptibleOverQuota, TopologyNotFound, DoesNotFit,
-    /// NotFoundWithinBound, WaitingForTurn, WaitingForEviction, Reserved, PreemptionDelay,
-    /// InvalidSpec, Unsupported, SchedulingGated, MembersLost and BindingFailed.
+    /// NotFoundWithinBound, WaitingForTurn, WaitingForEviction, WaitingForKubeScheduler, Reserved,
+    /// PreemptionDelay, InvalidSpec, Unsupported, SchedulingGated, MembersLost and BindingFailed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 

@@ -14,7 +14,7 @@ pub(super) fn uid(kind: &str, meta: &Meta) -> Uid {
 }
 
 /// The identity of an object by its parts, for references to the object.
-pub(super) fn named_uid(kind: &str, namespace: &str, name: &str, uid: &str) -> Uid {
+pub(crate) fn named_uid(kind: &str, namespace: &str, name: &str, uid: &str) -> Uid {
     if uid.is_empty() {
         return Uid(hash(&[kind, "/", namespace, "/", name]));
     }

@@ -31,11 +31,16 @@ impl Watched for Pod {
 
 /// The facts of a pod; `None` for one of another scheduler that has ended.
 pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
-    let ours = pod.spec.scheduler_name.as_deref() == Some(&converter.scheduler_name);
+    let scheduler_name = pod.spec.scheduler_name.as_deref();
+    let extended = scheduler_name.is_some()
+        && scheduler_name == converter.extended.as_deref()
+        && pod.metadata.labels.get(keys::QUEUE).is_some();
+    let ours = extended || scheduler_name == Some(&converter.scheduler_name);
     let mut problems = Problems::default();
     let phase = phase(pod, &mut problems);
     if ours {
-        Some(own(pod, phase, problems, converter))
+        let facts = own(pod, phase, problems, converter);
+        Some(PodFacts { extended, ..facts })
     } else if phase.ended() {
         None
     } else {
@@ -122,6 +127,7 @@ fn outline(
         namespace: meta.namespace.clone(),
         name: meta.name.clone(),
         ours,
+        extended: false,
         node: named_node(pod.spec.node_name.as_deref()),
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: Vec::new(),

@@ -2,7 +2,7 @@ use super::{Shared, Watcher};
 use crate::handles::Handles;
 use crate::handles::inbox::Reports;
 use crate::kube::connection::{self, fake::FakeApi};
-use crate::kube::convert::Watched;
+use crate::kube::convert::{Converter, Watched};
 use crate::kube::objects::{Namespace, Node, Pod, Queue, protobuf};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -107,7 +107,8 @@ impl Fixture {
             handles: fixture.handles.clone(),
             relist: relisted,
         };
-        tokio::spawn(Watcher::<T>::new(shared, "gpu-batch").run());
+        let converter = Converter::new("gpu-batch", shared.handles.clock.now_ms());
+        tokio::spawn(Watcher::<T>::new(shared, converter).run());
         fixture
     }
 

@@ -4,6 +4,7 @@
 
 mod domains;
 mod events;
+mod extender;
 pub(super) mod facts;
 mod gang;
 mod journal;
@@ -20,7 +21,7 @@ use super::Row;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 11] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
@@ -31,6 +32,7 @@ const BENCHMARKS: [Benchmark; 10] = [
     ("queues", queues::measure),
     ("search", search::measure),
     ("victims", victims::measure),
+    ("extender", extender::measure),
 ];
 
 /// The names of the benchmarks.

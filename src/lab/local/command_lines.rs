@@ -80,7 +80,7 @@ const NATIVE_GANG_GATES: &str = "--feature-gates=GenericWorkload=true,GangSchedu
 
 /// Requests a second that a controller may send; with the default of 20, that limit would be
 /// measured.
-const CONTROLLER_QPS: u32 = 5000;
+pub(super) const CONTROLLER_QPS: u32 = 5000;
 
 impl Setting<'_> {
     /// etcd without fsync: a crash of the machine may lose everything, which does no harm here.

@@ -11,7 +11,7 @@ use kube::{Client, Config};
 use super::LocalError;
 use super::binaries::{Binaries, Program};
 use super::certificates::Certificates;
-use super::command_lines::{AUDIT_LOG, AUDIT_POLICY, Options, Setting};
+use super::command_lines::{AUDIT_LOG, AUDIT_POLICY, CONTROLLER_QPS, Options, Setting};
 use super::process::Processes;
 use super::scheduler::address_in;
 
@@ -115,6 +115,35 @@ impl ControlPlane {
         }
         control_plane.wait_until_ready().await?;
         Ok(control_plane)
+    }
+
+    /// Starts Kubernetes' own scheduler with a KubeSchedulerConfiguration, which this completes
+    /// with how the API server is reached. For a control plane without
+    /// [`Options::kube_scheduler`].
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if the scheduler cannot be started. It is no error here if the scheduler
+    /// ends at once, as it does with a configuration that it refuses; its log says why.
+    pub fn start_kube_scheduler(
+        &mut self,
+        binaries: &Binaries,
+        configuration: &serde_json::Value,
+    ) -> Result<(), LocalError> {
+        let mut configuration = configuration.clone();
+        let connection = serde_json::json!({
+            "kubeconfig": self.kubeconfig, "qps": CONTROLLER_QPS, "burst": CONTROLLER_QPS,
+        });
+        configuration["clientConnection"] = connection;
+        configuration["leaderElection"] = serde_json::json!({"leaderElect": false});
+        let file = self.folder().join("kube-scheduler.json");
+        fs::write(&file, configuration.to_string()).map_err(LocalError::io("write", &file))?;
+        let arguments = vec![
+            format!("--config={}", file.display()),
+            "--secure-port=0".into(),
+        ];
+        let program = Program::KubeScheduler;
+        self.processes
+            .start(program, binaries.path(program), arguments)
     }
 
     /// The kubeconfig for kubectl and other clients. Its user may do everything.

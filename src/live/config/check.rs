@@ -1,5 +1,7 @@
 //! From the file as written to a configuration that can be used.
 
+mod extender;
+
 use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, process};
 use crate::kube::api::{API_VERSION, Duration, InvalidDuration, Placement, parse_placement};
@@ -77,6 +79,7 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
     }
     for (key, name) in [
         ("schedulerName", &file.scheduler_name),
+        ("extender.schedulerName", &file.extender.scheduler_name),
         ("leaderElection.namespace", &file.leader_election.namespace),
         ("leaderElection.name", &file.leader_election.name),
     ] {
@@ -92,6 +95,7 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
         "must be error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug",
     );
     let settings = settings(file, &mut problems);
+    let extender = extender::check(file, &mut problems);
     let serve_address = file
         .serve_address
         .parse::<SocketAddr>()
@@ -102,6 +106,7 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
             settings,
             scheduler_name: file.scheduler_name.clone(),
             serve_address,
+            extender,
             lease: LeaseName {
                 namespace: file.leader_election.namespace.clone(),
                 name: file.leader_election.name.clone(),

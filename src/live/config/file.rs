@@ -34,6 +34,9 @@ pub struct ConfigurationFile {
     /// Address and port of /healthz, /readyz, /metrics and the other pages. After a change the
     /// scheduler begins anew.
     pub serve_address: String,
+    /// gpu-batch as an extender of kube-scheduler, for pods that kube-scheduler places: see
+    /// docs/extender.md. After a change the scheduler begins anew.
+    pub extender: ExtenderFile,
     /// The log, on standard error.
     pub log: LogFile,
     /// Which of several replicas acts. After a change the scheduler begins anew.
@@ -75,6 +78,28 @@ pub struct ConfigurationFile {
     /// makes the pause longer. Other requests that failed are made again after this long, too. A
     /// duration.
     pub retry_after: Duration,
+}
+
+/// `extender`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ExtenderFile {
+    /// Address and port for kube-scheduler, such as 0.0.0.0:8443; null: no extender.
+    pub serve_address: Option<String>,
+    /// The schedulerName of kube-scheduler: pods that have it and the label gpu-batch.io/queue
+    /// count in their queue.
+    pub scheduler_name: String,
+    /// The certificate with which gpu-batch answers, and those that lead to its authority, in PEM.
+    /// Files are read anew when they change. null: plain HTTP, on a loopback address only.
+    pub certificate_file: Option<String>,
+    /// The private key of the certificate, in PEM.
+    pub private_key_file: Option<String>,
+    /// The authority, in PEM, that has signed the certificates of those who may ask. Whoever has
+    /// one may bind pods, so it should sign for kube-scheduler alone. null: no certificate counts.
+    pub client_authority_file: Option<String>,
+    /// A secret, on one line: who knows it may ask, too. kube-scheduler has it in its urlPrefix, as
+    /// in https://any:SECRET@HOST:PORT. null: no secret counts.
+    pub token_file: Option<String>,
 }
 
 /// `log`.
@@ -169,6 +194,7 @@ impl Default for ConfigurationFile {
             kind: "Configuration".to_owned(),
             scheduler_name: "gpu-batch".to_owned(),
             serve_address: "0.0.0.0:8080".to_owned(),
+            extender: ExtenderFile::default(),
             log: LogFile::default(),
             leader_election: LeaderElectionFile::default(),
             placement: Placement {
@@ -186,6 +212,19 @@ impl Default for ConfigurationFile {
             queue_status_interval: duration(settings.queue_status_interval_ms),
             use_half_life: settings.use_half_life_ms.map(duration),
             retry_after: duration(settings.retry_after_ms),
+        }
+    }
+}
+
+impl Default for ExtenderFile {
+    fn default() -> Self {
+        Self {
+            serve_address: None,
+            scheduler_name: "default-scheduler".to_owned(),
+            certificate_file: None,
+            private_key_file: None,
+            client_authority_file: None,
+            token_file: None,
         }
     }
 }

@@ -3,9 +3,9 @@
 //! The file is read every second: a ConfigMap in a pod is replaced by links, of which no event of
 //! the file system tells reliably. A text is judged once two reads in a row have found it, so that
 //! no half-written file is judged. A file that is wrong is refused whole, and the old configuration
-//! goes on; where only its port is taken, the file is tried again until the port is free. A file
-//! that changes what the scheduler was built around ends the following: the caller then stops the
-//! scheduler and starts another one.
+//! goes on; where only a port is taken, or a file that it names is not there yet, it is tried again
+//! until that is different. A file that changes what the scheduler was built around ends the
+//! following: the caller then stops the scheduler and starts another one.
 
 use super::changes::{begins_anew, changed_keys};
 use super::read::unreadable;
@@ -28,8 +28,9 @@ type Read = Result<String, String>;
 enum Refusal {
     /// The file is wrong until it changes.
     Wrong(InvalidConfiguration),
-    /// The scheduler cannot listen at the file's address, for now.
-    PortTaken(InvalidConfiguration),
+    /// The scheduler cannot listen at an address of the file, or cannot use a file that it names,
+    /// for now.
+    NotYet(InvalidConfiguration),
 }
 
 /// The configuration in force, and why the file is refused, if it is.
@@ -128,8 +129,8 @@ impl Follower {
 
     fn take_over(&mut self, read: &Read) -> Option<Configuration> {
         let judgement = self.judge(read);
-        // A refusal for a port is not final: the port may become free without a change of the file.
-        let is_final = !matches!(&judgement, Err(Refusal::PortTaken(_)));
+        // What is not there yet may come without a change of the file.
+        let is_final = !matches!(&judgement, Err(Refusal::NotYet(_)));
         self.judged = is_final.then(|| read.clone());
         match judgement {
             Ok((_, changed)) if changed.is_empty() => {
@@ -147,7 +148,7 @@ impl Follower {
                 self.handles.metrics.configuration_changed("applied");
                 self.handles.metrics.configuration_refused.set(0);
             }
-            Err(Refusal::Wrong(error) | Refusal::PortTaken(error)) => {
+            Err(Refusal::Wrong(error) | Refusal::NotYet(error)) => {
                 let message = error.to_string();
                 if self.in_force.get().1.as_ref() != Some(&message) {
                     warn!("the configuration is not changed, the old one goes on: {message}");
@@ -182,12 +183,32 @@ impl Follower {
         if !problems.is_empty() {
             return Err(Refusal::Wrong(invalid(problems)));
         }
-        if before.serve_address != configuration.file.serve_address {
-            usable(configuration.serve_address, &before.serve_address)
-                .map_err(|problem| Refusal::PortTaken(invalid(vec![problem])))?;
-        }
+        reachable(&before, &configuration)
+            .map_err(|problem| Refusal::NotYet(invalid(vec![problem])))?;
         Ok((configuration, changed))
     }
+}
+
+/// Whether a scheduler of this configuration could begin now, in the place of the one before.
+fn reachable(before: &ConfigurationFile, now: &Configuration) -> Result<(), String> {
+    if before.serve_address != now.file.serve_address {
+        usable(now.serve_address, &before.serve_address)
+            .map_err(|problem| format!("serveAddress: {problem}"))?;
+    }
+    let Some(extender) = now
+        .extender
+        .as_ref()
+        .filter(|_| before.extender != now.file.extender)
+    else {
+        return Ok(());
+    };
+    let address = before.extender.serve_address.as_deref();
+    if address != now.file.extender.serve_address.as_deref() {
+        usable(extender.serve_address, address.unwrap_or_default())
+            .map_err(|problem| format!("extender.serveAddress: {problem}"))?;
+    }
+    let files = extender.files.check();
+    files.map_err(|problem| format!("extender: {problem}"))
 }
 
 /// Whether the scheduler can listen at an address. Where it listens on that port already, only the
@@ -197,7 +218,7 @@ fn usable(address: SocketAddr, before: &str) -> Result<(), String> {
     let port = if same_port { 0 } else { address.port() };
     TcpListener::bind((address.ip(), port))
         .map(drop)
-        .map_err(|error| format!("serveAddress: cannot listen on {address}: {error}"))
+        .map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
 #[cfg(test)]
@@ -289,6 +310,35 @@ mod tests {
         drop(taken);
         let anew = follower.look(text).unwrap();
         assert_eq!(anew.serve_address, address);
+    }
+
+    #[test]
+    fn a_changed_extender_is_taken_over_once_its_port_is_free_and_its_files_are_there() {
+        let mut follower = follower();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        let text = Ok(format!(
+            "{HEAD}extender: {{serveAddress: {address}, tokenFile: {}}}\n",
+            token.display()
+        ));
+        let refused = |follower: &mut Follower| {
+            assert_eq!(told(follower, &text), []);
+            assert_eq!(told(follower, &text), []);
+            follower.in_force.get().1.unwrap()
+        };
+        let said = refused(&mut follower);
+        assert!(
+            said.contains("extender.serveAddress: cannot listen on"),
+            "{said}"
+        );
+        drop(taken);
+        let said = refused(&mut follower);
+        assert!(said.contains("extender: cannot use"), "{said}");
+        std::fs::write(&token, "a-token-that-nobody-guesses").unwrap();
+        let anew = follower.look(text.clone()).unwrap();
+        assert_eq!(anew.extender.unwrap().serve_address, address);
     }
 
     #[test]

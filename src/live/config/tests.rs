@@ -1,4 +1,5 @@
 use super::*;
+use crate::extender::ExtenderFiles;
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::Leadership;
 
@@ -36,6 +37,8 @@ fn a_file_that_says_nothing_has_every_default_of_the_engine() {
 /// Every key with another value than its default.
 pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          serveAddress: '[::1]:9090'\n\
+         extender: {serveAddress: '[::]:8443', schedulerName: day-shift, certificateFile: a.crt, \
+         privateKeyFile: a.key, clientAuthorityFile: clients.crt, tokenFile: token}\n\
          log: {format: json, level: 'info,gpu_batch=debug'}\n\
          leaderElection: {namespace: batch, name: night, identity: me, leaseDuration: 1m, \
          renewDeadline: 40s, retryPeriod: 500ms}\n\
@@ -58,6 +61,15 @@ fn every_key_can_be_set() {
     let settings = &configuration.settings;
     assert_eq!(configuration.scheduler_name, "night-shift");
     assert_eq!(configuration.serve_address.port(), 9090);
+    let extender = configuration.extender.unwrap();
+    assert_eq!(extender.serve_address.port(), 8443);
+    assert_eq!(extender.scheduler_name, "day-shift");
+    let files = ExtenderFiles {
+        certificate: Some(("a.crt".into(), "a.key".into())),
+        client_authority: Some("clients.crt".into()),
+        token: Some("token".into()),
+    };
+    assert_eq!(extender.files, files);
     assert_eq!(configuration.lease.namespace, "batch");
     assert_eq!(configuration.lease.name, "night");
     assert_eq!(configuration.log_format, LogFormat::Json);
@@ -83,6 +95,25 @@ fn every_key_can_be_set() {
         (lease.duration_ms, lease.renew_deadline_ms, lease.retry_ms),
         (60_000, 40_000, 500)
     );
+}
+
+#[test]
+fn an_extender_without_credentials_is_on_a_loopback_address_alone() {
+    assert_eq!(parse("").unwrap().extender, None);
+    for address in ["127.0.0.1:1", "'[::1]:1'", "'[::ffff:127.0.0.1]:1'"] {
+        let text = format!("extender: {{serveAddress: {address}}}");
+        let extender = parse(&text).unwrap().extender.unwrap();
+        assert_eq!(extender.scheduler_name, "default-scheduler");
+        assert_eq!(extender.files, ExtenderFiles::default());
+    }
+    // Certificate and token, or certificate and authority, are enough anywhere.
+    for credential in ["tokenFile", "clientAuthorityFile"] {
+        let text = format!(
+            "extender: {{serveAddress: '0.0.0.0:1', certificateFile: a, privateKeyFile: b, \
+             {credential}: c}}"
+        );
+        assert!(parse(&text).is_ok(), "{credential}");
+    }
 }
 
 #[test]
@@ -112,6 +143,42 @@ const WRONG: &[(&str, &str)] = &[
     (
         "serveAddress: ':8080'",
         "serveAddress: must be an IP address and a port",
+    ),
+    (
+        "extender: {serveAddress: ':8443'}",
+        "extender.serveAddress: must be an IP address and a port, as in 0.0.0.0:8443",
+    ),
+    (
+        "serveAddress: 127.0.0.1:80\nextender: {serveAddress: 127.0.0.1:80}",
+        "extender.serveAddress: must differ from serveAddress",
+    ),
+    (
+        "extender: {serveAddress: 127.0.0.1:1, schedulerName: gpu-batch}",
+        "extender.schedulerName: must differ from schedulerName",
+    ),
+    (
+        "extender: {serveAddress: 127.0.0.1:1, certificateFile: a}",
+        "extender.privateKeyFile: must be set where certificateFile is",
+    ),
+    (
+        "extender: {serveAddress: 127.0.0.1:1, privateKeyFile: a}",
+        "extender.certificateFile: must be set where privateKeyFile is",
+    ),
+    (
+        "extender: {serveAddress: 127.0.0.1:1, clientAuthorityFile: a}",
+        "extender.clientAuthorityFile: needs certificateFile and privateKeyFile",
+    ),
+    (
+        "extender: {serveAddress: 0.0.0.0:1, tokenFile: a}",
+        "extender.certificateFile: must be set, with privateKeyFile, because other machines reach",
+    ),
+    (
+        "extender: {serveAddress: '[::]:1', certificateFile: a, privateKeyFile: b}",
+        "extender: clientAuthorityFile or tokenFile must be set, because other machines reach",
+    ),
+    (
+        "extender: {address: 127.0.0.1:1}",
+        "extender.address: there is no such key",
     ),
     (
         "reservations: '8'",

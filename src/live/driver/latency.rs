@@ -33,8 +33,11 @@ impl Latency {
                 Event::Deleted(ObjectKey::Pod(uid)) => {
                     self.waiting.remove(uid);
                 }
-                Event::Deleted(_) | Event::Outcome(..) | Event::Configured(_) | Event::Continue => {
-                }
+                Event::Deleted(_)
+                | Event::Outcome(..)
+                | Event::Configured(_)
+                | Event::BindAsked { .. }
+                | Event::Continue => {}
             }
         }
     }

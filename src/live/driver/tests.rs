@@ -1,3 +1,4 @@
+mod asked;
 mod poison;
 mod uncertain;
 

@@ -47,6 +47,7 @@ impl Fixture {
             handles: handles.clone(),
             client: client.clone(),
             scheduler_name: "gpu-batch".to_owned(),
+            extended: None,
         };
         let configuration = Configuration::load(None).unwrap();
         let in_force = Arc::new(InForce::new(configuration.file));
@@ -276,6 +277,7 @@ async fn whoever_compares_often_costs_the_api_server_no_more() {
         handles: fixture.handles.clone(),
         client,
         scheduler_name: "gpu-batch".to_owned(),
+        extended: None,
     };
     let state = (comparer, LastComparison::default());
     for _ in 0..3 {

@@ -453,6 +453,9 @@ fn of_other_reason(reason: Reason) -> Option<&'static str> {
         Reason::InvalidSpec => "correct the field that the message names",
         Reason::Unsupported => "take away what the message names, or use another scheduler for it",
         Reason::SchedulingGated => "whoever put the gates there must take them away",
+        Reason::WaitingForKubeScheduler => {
+            "`kubectl describe pod` shows what kube-scheduler says, with our words in it"
+        }
         Reason::BindingFailed => {
             "it is tried again by itself; if it stays, an admission rule stands in the way"
         }

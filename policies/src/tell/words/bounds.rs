@@ -5,7 +5,7 @@ use crate::queues::{Bound, Excess, QueueTree, TightLimit};
 use alloc::{format, string::String};
 
 /// The sentence for a gang that would exceed a bound.
-pub(in crate::tell) fn bound_in_words(queues: &QueueTree, excess: &Excess) -> String {
+pub(crate) fn bound_in_words(queues: &QueueTree, excess: &Excess) -> String {
     let bound = match excess.bound {
         Bound::Limit => "limit",
         Bound::Quota => "quota for non-preemptible gangs",

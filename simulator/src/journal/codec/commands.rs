@@ -98,5 +98,6 @@ variants! {
         19 SchedulingGated,
         20 MembersLost,
         21 BindingFailed,
+        22 WaitingForKubeScheduler,
     }
 }

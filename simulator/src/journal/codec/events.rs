@@ -23,6 +23,7 @@ variants! {
         3 Outcome { 0: command, 1: outcome },
         4 Continue,
         5 Configured { 0: settings },
+        6 BindAsked { pod: pod, node: node },
     }
     Kind {
         0 Node,

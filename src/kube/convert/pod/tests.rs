@@ -231,6 +231,37 @@ fn a_pod_of_another_scheduler_only_takes_room() {
 }
 
 #[test]
+fn pods_of_kube_scheduler_that_name_a_queue_are_extended_where_it_is_asked_for() {
+    let pod = |scheduler: &str, label: &str| {
+        json!({
+            "metadata": {"name": "p", "namespace": "ns", "uid": UID, "labels": {label: "a"}},
+            "spec": {"schedulerName": scheduler, "containers": []},
+        })
+    };
+    let convert = |extended: Option<&str>, pod| {
+        let mut converter = Converter::new("gpu-batch", 0).with_extended(extended);
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let facts = super::pod(&pod, &mut converter).unwrap();
+        (facts.ours, facts.extended, facts.queue.is_some())
+    };
+    let default = Some("default-scheduler");
+    let queue = "gpu-batch.io/queue";
+    for (extended, scheduler, label, expected) in [
+        (default, "default-scheduler", queue, (true, true, true)),
+        (default, "default-scheduler", "app", (false, false, false)),
+        (default, "other", queue, (false, false, false)),
+        (default, "gpu-batch", queue, (true, false, true)),
+        (None, "default-scheduler", queue, (false, false, false)),
+    ] {
+        assert_eq!(
+            convert(extended, pod(scheduler, label)),
+            expected,
+            "{scheduler} {label}"
+        );
+    }
+}
+
+#[test]
 fn the_future_counts_as_now() {
     let facts = own_facts(json!({
         "metadata": {"creationTimestamp": "2999-01-01T00:00:00Z"},

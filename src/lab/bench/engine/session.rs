@@ -5,6 +5,8 @@ use super::policy;
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
+use gpu_batch_policies::extender::NodeAnswer;
+use gpu_batch_policies::facts::Uid;
 use gpu_batch_policies::settings::Settings;
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -98,6 +100,24 @@ impl Session {
             all.commands.extend(slice.commands);
         }
         all
+    }
+
+    /// Asks which nodes a pod may have. Returns whether it may have the first, and the time.
+    pub(super) fn filter(&mut self, pod: Uid, nodes: &[Box<str>]) -> (bool, Duration) {
+        let started = processor_time();
+        let answers = self.engine.filter_nodes(pod, nodes);
+        let took = processor_time().saturating_sub(started);
+        let first = answers.ok().and_then(|answers| answers.into_iter().next());
+        (first == Some(NodeAnswer::Fits), took)
+    }
+
+    /// Asks for the order of nodes for a pod. Returns the position of the best one, and the time.
+    pub(super) fn score(&mut self, pod: Uid, nodes: &[Box<str>]) -> (usize, Duration) {
+        let started = processor_time();
+        let scores = self.engine.score_nodes(pod, nodes).unwrap_or_default();
+        let took = processor_time().saturating_sub(started);
+        let best = scores.iter().zip(0..).max_by_key(|(score, _)| **score);
+        (best.map_or(0, |(_, position)| position), took)
     }
 
     /// Answers commands until there are none. The result is the time of all steps.
