@@ -5,6 +5,7 @@
 )]
 
 mod asked;
+mod beside;
 mod chart;
 mod cluster;
 mod conformance;
@@ -14,8 +15,10 @@ mod definitions;
 #[cfg(target_os = "linux")] // It reads /proc to see what is left running.
 mod demo;
 mod deploy;
+mod diary;
 mod disturbances;
 mod explain;
+mod extender;
 mod gangs;
 mod harness;
 mod http;

@@ -4,7 +4,6 @@
 //! Most victims have a finalizer that the test removes: until then they keep their room, as pods do
 //! that take long to save their work.
 
-mod diary;
 mod disturbed;
 mod interrupted;
 mod kube_scheduler;
@@ -16,8 +15,8 @@ use gpu_batch::lab::local::{CONTROLLERS, Options};
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, stays, until};
+use crate::diary::Diary;
 use crate::work::{condition, ensure};
-use diary::Diary;
 
 /// What keeps a pod that is evicted where it is.
 const FINALIZER: &str = "example.com/saves-its-work";

@@ -16,7 +16,9 @@ const PACKAGES: &[(&str, usize)] = &[
 ];
 
 /// The rooms of the live shell: none names one that comes later.
-const ROOMS: &[&str] = &["handles", "kube", "views", "live", "plan", "lab", "cli"];
+const ROOMS: &[&str] = &[
+    "handles", "kube", "views", "extender", "live", "plan", "lab", "cli",
+];
 
 /// A module, with those of its siblings that it names, each with the first place.
 type Siblings = BTreeMap<String, BTreeMap<String, String>>;

@@ -70,7 +70,7 @@ const BANS: &[Ban] = &[
         because: "what objects say is read without talking to anybody",
     },
     Ban {
-        under: &["src/live/serve", "src/views"],
+        under: &["src/extender", "src/live/serve", "src/views"],
         except: &[],
         names: &["Engine"],
         because: "what people see is made of copies; the engine has one owner",

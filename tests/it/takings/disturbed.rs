@@ -3,10 +3,10 @@
 use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
-use super::diary::Diary;
 use super::interrupted::{ONE_A_SECOND, asked, full_nodes, names};
 use super::{A_WHILE, WITH_CONTROLLERS, begin, evictions, high_gang, let_go, name_of};
 use crate::cluster::{Cluster, stays, until};
+use crate::diary::Diary;
 use crate::work::ensure;
 
 /// Scenario S12: free nodes come after the evictions were decided and before they were sent; here

@@ -6,9 +6,9 @@ use gpu_batch::lab::local::{Options, SchedulerProcess};
 use gpu_batch::live::Scheduler;
 use serde_json::json;
 
-use super::diary::Diary;
 use super::{A_WHILE, WITH_CONTROLLERS, begin, evictions, high_gang, is_gone, let_go, run, slow};
 use crate::cluster::{Cluster, stays, until};
+use crate::diary::Diary;
 use crate::http::get;
 use crate::work::ensure;
 

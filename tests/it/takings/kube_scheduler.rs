@@ -4,11 +4,11 @@
 use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
-use super::diary::Diary;
 use super::{
     A_WHILE, FINALIZER, WITH_CONTROLLERS, begin, gang_of, high_gang, is_nominated, let_go, run,
 };
 use crate::cluster::{Cluster, stays, until};
+use crate::diary::Diary;
 use crate::work::{condition, ensure, patched};
 
 /// What a node of the tests has.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::diary::Diary;
 use super::{
     A_WHILE, begin_shared, evictions, full, gang_of, high_gang, is_gone, is_nominated, let_go,
     name_of, slow,
 };
 use crate::cluster::{Cluster, stays, until};
+use crate::diary::Diary;
 use crate::work::{ensure, patched};
 
 /// How long a pod is waited for that should be gone already. Its grace here is 0.

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, until};
 use crate::work::{condition, ensure};
 
 /// The diary; it ends when this is dropped.
-pub(super) struct Diary {
+pub(crate) struct Diary {
     entries: Arc<Mutex<Vec<Entry>>>,
     _task: JoinSet<()>,
 }
@@ -31,7 +31,7 @@ impl Entry {
 
 impl Diary {
     /// A diary that begins with the pods that are there now.
-    pub(super) async fn start(cluster: &Cluster) -> Self {
+    pub(crate) async fn start(cluster: &Cluster) -> Self {
         let path = format!("/api/v1/namespaces/{}/pods", cluster.namespace);
         let list = cluster.get(&path).await.unwrap();
         let version = list["metadata"]["resourceVersion"].as_str().unwrap();
@@ -58,20 +58,20 @@ impl Diary {
     }
 
     /// The pods that were evicted through the Eviction API so far.
-    pub(super) fn evicted(&self) -> BTreeSet<String> {
+    pub(crate) fn evicted(&self) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap();
         entries.iter().filter_map(evicted).collect()
     }
 
     /// The pods that were marked for a reason as about to be evicted so far.
-    pub(super) fn evicted_for(&self, reason: &str) -> BTreeSet<String> {
+    pub(crate) fn evicted_for(&self, reason: &str) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap();
         let pods = entries.iter().filter_map(|entry| targeted(entry, reason));
         pods.collect()
     }
 
     /// The first node whose pods had more GPUs than this at a time, and the pod with which it had.
-    pub(super) fn overfilled(&self, gpus: u64) -> Option<(String, String)> {
+    pub(crate) fn overfilled(&self, gpus: u64) -> Option<(String, String)> {
         let mut pods: BTreeMap<String, (String, u64)> = BTreeMap::new();
         for entry in self.entries.lock().unwrap().iter() {
             let name = entry.pod["metadata"]["name"].as_str()?.to_owned();
@@ -79,7 +79,9 @@ impl Diary {
                 continue;
             };
             pods.insert(name.clone(), (node.to_owned(), gpus_of(&entry.pod)));
-            if entry.is_gone {
+            let phase = entry.pod["status"]["phase"].as_str();
+            // A pod that has ended takes no room.
+            if entry.is_gone || matches!(phase, Some("Succeeded" | "Failed")) {
                 pods.remove(&name);
             }
             let on_node = pods.values().filter(|(of, _)| of == node);
@@ -91,7 +93,7 @@ impl Diary {
     }
 
     /// Waits until a pod is known to be gone.
-    pub(super) async fn gone(&self, name: &str) {
+    pub(crate) async fn gone(&self, name: &str) {
         until(name, async || {
             let entries = self.entries.lock().unwrap();
             let gone = entries
@@ -103,7 +105,7 @@ impl Diary {
     }
 
     /// The pods that were evicted after this one was gone.
-    pub(super) fn evicted_after(&self, name: &str) -> BTreeSet<String> {
+    pub(crate) fn evicted_after(&self, name: &str) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap();
         let gone = entries.iter().position(|e| e.is_gone && e.is_of(name));
         let (before, after) = entries.split_at(gone.unwrap());
@@ -114,7 +116,7 @@ impl Diary {
 
     /// The node to which each of these pods was nominated when the first pod was evicted. One that
     /// was not nominated by then has none.
-    pub(super) fn nominated_before_evictions(&self, members: &[String]) -> Vec<Option<String>> {
+    pub(crate) fn nominated_before_evictions(&self, members: &[String]) -> Vec<Option<String>> {
         let entries = self.entries.lock().unwrap();
         let first = entries.iter().position(|entry| evicted(entry).is_some());
         let before = &entries[..first.unwrap()];
