@@ -5,10 +5,11 @@
 
 use crate::facts::{CardIndex, Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::queues::add_demand;
 use crate::resources::Resources;
 use crate::state::ClusterState;
 use crate::state::holds::{Hold, Holder};
-use crate::state::pod::Stage;
+use crate::state::pod::{Account, Stage};
 use alloc::collections::BTreeSet;
 use alloc::{boxed::Box, vec::Vec};
 
@@ -17,6 +18,8 @@ use alloc::{boxed::Box, vec::Vec};
 pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
+    /// What queues got back for pods that have ended together.
+    released: Vec<Account>,
     holds: Vec<HoldChange>,
     /// The amounts on nodes that count as taken for every gang, in the order in which they were
     /// withheld.
@@ -40,6 +43,8 @@ struct Ended {
     cards: Box<[CardIndex]>,
     /// How many pods had been placed before.
     placed_before: usize,
+    /// Whether the pod itself was booked anew, as waiting.
+    is_booked: bool,
 }
 
 /// A point in the journal to return to.
@@ -47,6 +52,7 @@ struct Ended {
 pub(crate) struct Checkpoint {
     placed: usize,
     ended: usize,
+    released: usize,
     holds: usize,
     withheld: usize,
 }
@@ -101,6 +107,37 @@ impl Txn {
         let Some(node) = stage.node() else { return };
         state.pods[pod].stage = becomes;
         state.vacate(pod, node, false);
+        self.note_end(state, pod, (stage, node), true);
+    }
+
+    /// Ends pods as [`Txn::end`] does, only faster: queues get back what all of them take at once,
+    /// and no pod is booked as waiting. So the accounts of these pods, and what queues ask for, are
+    /// not to be looked at before a rollback.
+    pub(crate) fn end_together(&mut self, state: &mut ClusterState, pods: &[PodId]) {
+        let first = self.released.len();
+        for pod in pods {
+            let stage = state.pods[*pod].stage;
+            let Some(node) = stage.node() else { continue };
+            state.pods[*pod].stage = Stage::Ended { succeeded: false };
+            state.take_off(*pod, node, false);
+            let account = state.pods[*pod].account();
+            if let Some(account) = account.filter(|account| account.allocated) {
+                add_up(&mut self.released, first, account);
+            }
+            self.note_end(state, *pod, (stage, node), false);
+        }
+        for account in &self.released[first..] {
+            state.release(account);
+        }
+    }
+
+    fn note_end(
+        &mut self,
+        state: &mut ClusterState,
+        pod: PodId,
+        (stage, node): (Stage, NodeId),
+        is_booked: bool,
+    ) {
         let cards = core::mem::take(&mut state.pods[pod].cards);
         self.ended.push(Ended {
             pod,
@@ -108,6 +145,7 @@ impl Txn {
             stage,
             cards,
             placed_before: self.placed.len(),
+            is_booked,
         });
     }
 
@@ -147,6 +185,7 @@ impl Txn {
         Checkpoint {
             placed: self.placed.len(),
             ended: self.ended.len(),
+            released: self.released.len(),
             holds: self.holds.len(),
             withheld: self.withheld.len(),
         }
@@ -156,6 +195,11 @@ impl Txn {
     /// taken.
     pub(crate) fn rollback(&mut self, state: &mut ClusterState, to: Checkpoint) {
         self.give_back_withheld(state, to);
+        // Before a pod is undone that was placed here and has ended: no sum may fall below zero.
+        let kept = to.released.min(self.released.len());
+        for account in self.released.drain(kept..) {
+            state.charge_again(&account);
+        }
         // The last change goes first: a pod may be placed after it was displaced, and end after it
         // was placed.
         loop {
@@ -166,7 +210,10 @@ impl Txn {
             {
                 state.pods[ended.pod].stage = ended.stage;
                 state.pods[ended.pod].cards = ended.cards;
-                state.occupy(ended.pod, ended.node);
+                match ended.is_booked {
+                    true => state.occupy(ended.pod, ended.node),
+                    false => state.put_on(ended.pod, ended.node),
+                }
             } else if placed > to.placed
                 && let Some((pod, node)) = self.placed.pop()
             {
@@ -245,6 +292,23 @@ impl Txn {
             }
         }
         self.placed
+    }
+}
+
+/// Adds what an account holds to the last of the sums from `first` on, or begins a new one.
+fn add_up(sums: &mut Vec<Account>, first: usize, account: &Account) {
+    let key = |account: &Account| (account.queue, account.preemptible, account.leaving);
+    let has_room = |last: &Account| {
+        account.demand.iter().all(|(key, amount)| {
+            let mut known = last.demand.iter();
+            let known = known.find(|(known, _)| known == key);
+            known.is_none_or(|(_, sum)| sum.checked_add(*amount).is_some())
+        })
+    };
+    let last = sums[first..].last_mut();
+    match last.filter(|last| key(last) == key(account) && has_room(last)) {
+        Some(last) => add_demand(&mut last.demand, &account.demand),
+        None => sums.push(account.clone()),
     }
 }
 

@@ -45,10 +45,24 @@ pub(crate) fn demand_of_pods<'a>(
 
 /// The pods of a gang that may be placed, in the order in which they are taken.
 pub(crate) fn waiting_pods(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Vec<PodId> {
+    first_waiting(state, id, now_ms, 0)
+}
+
+/// The pods of a gang that may be placed, in the order in which they are taken; in no order if
+/// there are no more than `all_max`: whoever takes all of them need not wait for names to be
+/// compared.
+pub(crate) fn first_waiting(
+    state: &ClusterState,
+    id: GangId,
+    now_ms: UnixMs,
+    all_max: usize,
+) -> Vec<PodId> {
     let gang = &state.gangs[id];
     let placeable = |pod: &&PodId| state.may_be_placed(gang, &state.pods[**pod], now_ms);
     let mut pods: Vec<PodId> = gang.members.iter().filter(placeable).copied().collect();
-    pods.sort_by(|a, b| state.pods[*a].order_in_gang(&state.pods[*b]));
+    if pods.len() > all_max {
+        pods.sort_by(|a, b| state.pods[*a].order_in_gang(&state.pods[*b]));
+    }
     pods
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn demand_of(
         return demand::demand_of_pods(state, Some(only).filter(|_| may_be_placed).into_iter());
     }
     let need = count(state, id, now_ms).needed.max(1);
-    let pods = demand::waiting_pods(state, id, now_ms);
+    let pods = demand::first_waiting(state, id, now_ms, need as usize);
     demand::demand_of_pods(state, pods.iter().take(need as usize))
 }
 

@@ -182,14 +182,7 @@ impl ClusterState {
 
     /// Takes a pod's room on a node, and books the pod there in its queue.
     pub(crate) fn occupy(&mut self, pod: PodId, node: NodeId) {
-        let class = self.pods[pod].class;
-        let cards = &self.pods[pod].cards;
-        self.nodes[node].take(pod, &self.classes[class], cards);
-        if self.pods[pod].leaving {
-            self.nodes[node].count_leaving(&self.classes[class], true);
-        }
-        self.relate(pod, node, true);
-        self.node_changed(node, false);
+        self.put_on(pod, node);
         self.charge(pod, Some(node));
         if self.pods[pod].account().is_none() {
             self.capacity.stale.insert(node);
@@ -200,6 +193,32 @@ impl ClusterState {
     /// of the room; false when a trial is undone.
     pub(crate) fn vacate(&mut self, pod: PodId, node: NodeId, announce: bool) {
         self.charge(pod, None);
+        self.take_off(pod, node, announce);
+        if self.pods[pod].account().is_none() {
+            self.capacity.stale.insert(node);
+        }
+        if announce {
+            if let Some(account) = self.pods[pod].account() {
+                self.released.insert(account.queue);
+            }
+            self.drop_node_if_unused(node);
+        }
+    }
+
+    /// Takes a pod's room on a node, and books nothing.
+    pub(crate) fn put_on(&mut self, pod: PodId, node: NodeId) {
+        let class = self.pods[pod].class;
+        let cards = &self.pods[pod].cards;
+        self.nodes[node].take(pod, &self.classes[class], cards);
+        if self.pods[pod].leaving {
+            self.nodes[node].count_leaving(&self.classes[class], true);
+        }
+        self.relate(pod, node, true);
+        self.node_changed(node, false);
+    }
+
+    /// The exact reverse of [`ClusterState::put_on`]. `announce`: as for [`ClusterState::vacate`].
+    pub(crate) fn take_off(&mut self, pod: PodId, node: NodeId, announce: bool) {
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].give_back(pod, &self.classes[class], cards);
@@ -209,14 +228,28 @@ impl ClusterState {
         self.relate(pod, node, false);
         // tests plant bugs here: room-comes-free
         self.node_changed(node, announce);
-        if self.pods[pod].account().is_none() {
-            self.capacity.stale.insert(node);
+    }
+
+    /// Takes what an account holds off the books of its queue, and of those above it; what the
+    /// queue asks for stays.
+    pub(crate) fn release(&mut self, account: &Account) {
+        let (queue, demand) = (account.queue, &account.demand);
+        match account.leaving {
+            true => self
+                .queues
+                .release_leaving(queue, demand, account.preemptible),
+            false => self.queues.release(queue, demand, account.preemptible),
         }
-        if announce {
-            if let Some(account) = self.pods[pod].account() {
-                self.released.insert(account.queue);
-            }
-            self.drop_node_if_unused(node);
+    }
+
+    /// The exact reverse of [`ClusterState::release`].
+    pub(crate) fn charge_again(&mut self, account: &Account) {
+        let (queue, demand) = (account.queue, &account.demand);
+        match account.leaving {
+            true => self
+                .queues
+                .charge_leaving(queue, demand, account.preemptible),
+            false => self.queues.charge(queue, demand, account.preemptible),
         }
     }
 
@@ -271,16 +304,11 @@ impl ClusterState {
     /// Takes what a pod asks for or holds off the books. What its queue wants stays.
     fn take_account(&mut self, pod: PodId) -> Option<Account> {
         let account = self.pods[pod].own.as_mut()?.account.take()?;
-        let (queue, demand) = (account.queue, &account.demand);
-        match (account.allocated, account.leaving) {
-            (true, true) => self
-                .queues
-                .release_leaving(queue, demand, account.preemptible),
-            (true, false) => self.queues.release(queue, demand, account.preemptible),
-            (false, _) => self.queues.sub_requested(queue, demand),
-        }
         if account.allocated {
+            self.release(&account);
             self.note_holder(pod);
+        } else {
+            self.queues.sub_requested(account.queue, &account.demand);
         }
         Some(account)
     }

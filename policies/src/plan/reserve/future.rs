@@ -138,22 +138,20 @@ impl<'a> Future<'a> {
     /// Lets everything leave that is expected to leave by a time.
     pub(super) fn advance(&mut self, to_ms: UnixMs) {
         while let Some((_, gang)) = self.running.next_if(|(end_ms, _)| *end_ms <= to_ms) {
-            for pod in self.state.gangs[gang].members.clone() {
-                self.end(pod);
-            }
+            let members = self.state.gangs[gang].members.clone();
+            self.end(&members);
         }
         while let Some(entry) = self.others.first_entry()
             && *entry.key() <= to_ms
         {
-            for pod in entry.remove() {
-                self.end(pod);
-            }
+            let pods = entry.remove();
+            self.end(&pods);
         }
     }
 
-    fn end(&mut self, pod: PodId) {
-        self.txn.end(self.state, pod);
-        self.work += END_WORK;
+    fn end(&mut self, pods: &[PodId]) {
+        self.txn.end_together(self.state, pods);
+        self.work += END_WORK * pods.len() as u64;
     }
 
     /// Places what a gang wants next, at the time that has been reached.
@@ -225,7 +223,7 @@ pub(super) fn place_where_promised(
     };
     let known = &known.places;
     *work += 20 * known.len() as u64;
-    let waiting = demand::waiting_pods(state, gang, now_ms);
+    let waiting = demand::first_waiting(state, gang, now_ms, usize::MAX);
     let waiting: BTreeSet<PodId> = waiting.into_iter().collect();
     if !known.iter().all(|(pod, _)| waiting.contains(pod)) {
         return false;
