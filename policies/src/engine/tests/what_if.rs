@@ -277,3 +277,63 @@ fn what_is_rolled_back_is_as_it_was_at_the_checkpoint() {
     }
     assert!(placed > 500 && changed > 500, "{placed} {changed}");
 }
+
+/// Ends pods in two equal worlds, at once and one after the other, and places others after that.
+fn end_both(
+    (together, apart): (&mut Engine, &mut Engine),
+    (txn, other): (&mut Txn, &mut Txn),
+    rng: &mut Rng,
+) {
+    let mut pods: Vec<PodId> = together.state.pods.ids();
+    rng.shuffle(&mut pods);
+    pods.truncate(rng.usize(1..8));
+    txn.end_together(&mut together.state, &pods);
+    for pod in pods {
+        other.end(&mut apart.state, pod);
+    }
+    for pod in together.state.pods.ids() {
+        let state = &together.state;
+        let class = &state.classes[state.pods[pod].class];
+        let fits = |node: &_| state.nodes[*node].multiplicity(class) > 0;
+        let node = state.nodes.ids().into_iter().find(fits);
+        let waits = state.pods[pod].stage == crate::state::pod::Stage::Waiting;
+        if let Some(node) = node.filter(|_| waits && rng.u8(0..4) == 0) {
+            txn.place(&mut together.state, pod, node, Placement::Binpack);
+            other.place(&mut apart.state, pod, node, Placement::Binpack);
+        }
+    }
+}
+
+#[test]
+fn pods_that_end_together_leave_the_room_that_they_leave_one_after_the_other() {
+    for seed in 0..SEEDS {
+        let worlds = || settled(&mut Rng::with_seed(seed));
+        let (mut together, mut apart) = (worlds(), worlds());
+        let before = hash(&mut together);
+        let (mut txn, mut other) = (Txn::default(), Txn::default());
+        let begin = txn.checkpoint();
+        let mut rng = Rng::with_seed(seed);
+        for _ in 0..6 {
+            let both = (&mut together, &mut apart);
+            end_both(both, (&mut txn, &mut other), &mut rng);
+            let (state, apart) = (&mut together.state, &mut apart.state);
+            for class in state.classes.ids() {
+                let counts = [&mut *state, &mut *apart].map(|state| {
+                    state.refresh(class);
+                    state.classes[class].table.as_ref().unwrap().counts.clone()
+                });
+                assert_eq!(counts[0], counts[1], "seed {seed}");
+            }
+            for queue in state.queues.ids() {
+                let allocated = |state: &ClusterState| {
+                    let of_queue = state.queues.allocated(queue);
+                    of_queue.into_iter().collect::<Vec<_>>()
+                };
+                assert_eq!(allocated(state), allocated(apart), "seed {seed}");
+            }
+        }
+        txn.rollback(&mut together.state, begin);
+        assert_eq!(hash(&mut together), before, "seed {seed}");
+        assert_eq!(audit::violations(&together.state), Vec::<String>::new());
+    }
+}
