@@ -87,6 +87,21 @@ pub(crate) enum Scope {
     Node(NodeId),
 }
 
+impl Scope {
+    /// Whether a node is in the domain, or is the node, that the scope names; true if it names
+    /// none.
+    pub(crate) fn holds(self, state: &ClusterState, node: NodeId) -> bool {
+        match self {
+            Self::Cluster | Self::Level(..) | Self::OneNode => true,
+            Self::DomainOf(topology, level, anchor) => {
+                let of = |node| state.topologies[topology].path(node).get(level);
+                of(node).is_some() && of(node) == of(anchor)
+            }
+            Self::Node(only) => node == only,
+        }
+    }
+}
+
 /// Why nothing was placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {

@@ -91,6 +91,11 @@ impl Contender {
         self.inbox.other(Event::Configured(settings));
     }
 
+    /// Puts an event into the inbox that no watch brings.
+    pub(crate) fn hear(&mut self, event: Event) {
+        self.inbox.other(event);
+    }
+
     pub(crate) fn clock_ms(&self, now_ms: UnixMs) -> UnixMs {
         now_ms.saturating_add_signed(self.clock_ahead_ms)
     }

@@ -208,6 +208,8 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
     let enough = is_met(&gang.groups, 0, &able);
     let right = match status.reason {
         None => false,
+        // Which of its faults is told first of a gang that kube-scheduler places is not judged.
+        Some(_) if gang.waiting.iter().any(|facts| facts.extended) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
@@ -243,6 +245,8 @@ fn waiting(
     let kept_out =
         gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);
     let kept_out = kept_out || related::has_rules(cluster);
+    // kube-scheduler asks for its pods as long as one fits, see `run/asking`.
+    let kept_out = kept_out || placeable.iter().any(|facts| facts.extended);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
         found.push(format!(
             "I18: gang {} fits and waits for {:?}: {}",
@@ -280,7 +284,8 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
     }
     for facts in cluster.api.pods() {
         let waits = facts.ours && facts.node.is_none() && !facts.phase.ended();
-        if waits {
+        // kube-scheduler tells of the pods whose nodes it chooses.
+        if waits && !facts.extended {
             let told = facts.unscheduled.as_ref();
             let message = told.map_or("", |told| &*told.message);
             unsaid(&format!("pod {}", facts.name), message, found);

@@ -13,6 +13,7 @@
 //! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
 //! the process had been told.
 
+mod asking;
 mod beneficiaries;
 mod past_use;
 mod promises;
@@ -160,6 +161,8 @@ enum Happening {
     GoOn,
     /// The configuration has another half-life of past use.
     HalfLife(Option<u64>),
+    /// kube-scheduler asks to bind pods.
+    Ask,
     /// The minimum of the PodGroup with this number, modulo their count, is raised by so much.
     Raise(u64, u32),
 }
@@ -360,6 +363,7 @@ impl<'say> Run<'say> {
             }
             Happening::Kill(slot) => self.kill(slot),
             Happening::GoOn => {}
+            Happening::Ask => self.ask(),
             Happening::HalfLife(half_life_ms) => self.change_half_life(half_life_ms),
             Happening::Raise(number, by) => self.raise_minimum(number, by),
         }
@@ -457,6 +461,7 @@ impl<'say> Run<'say> {
         self.forget_claims_of_followers(slot);
         self.judge_stuck(&mut violations);
         if turn.stepped {
+            self.plan_to_ask();
             self.judge_promises(slot, &mut violations);
         }
         for (id, action) in turn.commands {
@@ -611,6 +616,13 @@ fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
 }
 
+/// The first seed of worlds in which kube-scheduler chooses the nodes of pods.
+pub const EXTENDED_SEEDS_FROM: u64 = 1 << 61;
+
+fn has_extended(seed: u64) -> bool {
+    (EXTENDED_SEEDS_FROM..PATIENT_SEEDS_FROM).contains(&seed)
+}
+
 /// The first seed of those worlds with patience in which pods have rules about other pods, too.
 pub const RELATED_SEEDS_FROM: u64 = 3 << 61;
 
@@ -657,6 +669,9 @@ fn drawn(
     }
     if is_related(seed) {
         scenario::relate(&mut arrivals, others);
+    }
+    if has_extended(seed) {
+        scenario::extend(&mut arrivals, others);
     }
     if reserves(seed) {
         scenario::expect(&mut arrivals, others);

@@ -3,10 +3,11 @@
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
-//! (`related`), or gangs are promised starts (`expected`).
+//! (`related`), kube-scheduler chooses nodes (`extended`), or gangs are promised starts (`expected`).
 
 mod budgets;
 mod expected;
+mod extended;
 mod farewells;
 mod past;
 mod related;
@@ -15,6 +16,7 @@ mod work;
 
 pub(crate) use budgets::guard;
 pub(crate) use expected::{expect, order_of, orderly};
+pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;

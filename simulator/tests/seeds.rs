@@ -4,7 +4,9 @@
 //! which. `GPU_BATCH_SEEDS=FROM..TO` runs those seeds instead; a failure names its seed.
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
-use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run};
+use gpu_batch_simulator::run::{
+    EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run,
+};
 use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -217,6 +219,16 @@ fn worlds_in_which_pods_have_rules_about_others_come_to_a_good_rest() {
         RELATED_SEEDS_FROM,
         PATIENT,
         "with rules about other pods",
+        |_| {},
+    );
+}
+
+#[test]
+fn worlds_in_which_kube_scheduler_chooses_nodes_come_to_a_good_rest() {
+    check_fixed_and_fresh(
+        EXTENDED_SEEDS_FROM,
+        PATIENT,
+        "with pods of kube-scheduler",
         |_| {},
     );
 }

@@ -17,7 +17,7 @@ use crate::gangs::counts::count;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, judge, request};
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::{Request, in_order};
+use crate::place::{Request, in_order, widest_scope};
 use crate::plan::bounds;
 use crate::reason::Reason;
 use crate::state::ClusterState;
@@ -48,7 +48,7 @@ impl Engine {
 
     /// The scores of these nodes for a pod of kube-scheduler, from 0 to [`SCORE_MAX`], by the
     /// placement of its queue: the better a node, the higher. Nodes on which the pod does not fit
-    /// get 0.
+    /// get 0, as all do for a pod that is not extended.
     ///
     /// # Errors
     /// The engine does not decide now, or does not know the pod.
@@ -146,12 +146,24 @@ impl Engine {
             let Some(node) = *node else {
                 return NodeAnswer::Hopeless("gpu-batch has not seen the node".into());
             };
-            let fits = self.state.fits_on(class, node) > 0;
-            let why_not = || reports::why_not_on(&self.state, class, view.as_ref(), node);
-            if let Some(why) = (!fits).then(why_not).flatten() {
+            // What a pod says that is not extended is read in part, so only its room is judged.
+            let why_not = match request {
+                None => reports::too_little_on(&self.state, class, node),
+                Some(_) if self.state.fits_on(class, node) > 0 => None,
+                Some(_) => reports::why_not_on(&self.state, class, view.as_ref(), node),
+            };
+            if let Some(why) = why_not {
                 return NodeAnswer::Refused(why.into());
             }
             let request = request.as_ref();
+            let holds = |it: &Request| {
+                let root = it.root();
+                widest_scope(&self.state, root.near, root.anchor).holds(&self.state, node)
+            };
+            if !request.is_none_or(holds) {
+                let why = "outside of the domain in which the other members of its gang are";
+                return NodeAnswer::Hopeless(why.into());
+            }
             if request.is_some_and(|it| it.model_allows(&self.state, class, node) == 0) {
                 let why = "a limit of its queue on the GPU model would be exceeded";
                 return NodeAnswer::Hopeless(why.into());
@@ -162,6 +174,9 @@ impl Engine {
     }
 
     fn rank_nodes(&mut self, pod: PodId, nodes: &[Option<NodeId>]) -> Vec<u8> {
+        if !self.state.pods[pod].is_extended() {
+            return nodes.iter().map(|_| 0).collect();
+        }
         let class = self.state.pods[pod].class;
         let placement = self.placement_of(pod);
         let asked: BTreeSet<NodeId> = nodes.iter().flatten().copied().collect();
@@ -286,6 +301,7 @@ impl Engine {
         let mut txn = Txn::default();
         let begin = txn.checkpoint();
         give_up_own(&mut self.state, &mut txn, pod);
+        // tests plant bugs here: asked-bind
         let answers = self.judge_nodes(pod, &node);
         let ([NodeAnswer::Fits], [Some(node)]) = (answers.as_slice(), node.as_slice()) else {
             txn.rollback(&mut self.state, begin);

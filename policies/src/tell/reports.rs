@@ -169,9 +169,18 @@ pub(crate) fn why_not_on(
         Err(filter) => Some(filter.to_string()),
         Ok(()) if let Some(Err(filter)) = by_pods => Some(filter.to_string()),
         Ok(()) if state.fits_on(class, id) > 0 => None,
-        Ok(()) => {
-            let lacking = node.lacking(&state.classes[class]);
-            Some(filter_of(state, lacking).to_string())
-        }
+        Ok(()) => Some(lacking_on(state, class, id)),
     }
+}
+
+/// What a node has too little of for one more pod of a class, beside what is held, in words that
+/// follow `3 node(s)`; `None`: nothing.
+pub(crate) fn too_little_on(state: &ClusterState, class: ClassId, id: NodeId) -> Option<String> {
+    let holds = state.nodes[id].multiplicity(&state.classes[class]) > 0;
+    (!holds).then(|| lacking_on(state, class, id))
+}
+
+fn lacking_on(state: &ClusterState, class: ClassId, id: NodeId) -> String {
+    let lacking = state.nodes[id].lacking(&state.classes[class]);
+    filter_of(state, lacking).to_string()
 }

@@ -2,9 +2,9 @@
 
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::extender::{BindAnswer, NodeAnswer, Unanswered};
-use gpu_batch_policies::facts::{MatchOperator, Placement, PodFacts, Uid};
+use gpu_batch_policies::facts::{MatchOperator, Placement, PodFacts, Taint, TaintEffect, Uid};
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, refused};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, refused, topology};
 
 /// Pods that name the queue `a` and are placed by kube-scheduler.
 fn extended(names: &str, gpus: u64) -> Sketch<PodFacts> {
@@ -184,6 +184,24 @@ fn a_pod_without_a_queue_is_kept_off_room_that_is_held_for_others_and_bound_as_i
     assert_eq!(world.stored("g").node.as_deref(), Some("n2"));
 }
 
+/// What such a pod tolerates or selects is kube-scheduler's business.
+#[test]
+fn of_a_pod_without_a_queue_only_room_is_judged_and_no_node_is_better() {
+    let taint = Taint {
+        key: "nvidia.com/gpu".into(),
+        value: "".into(),
+        effect: TaintEffect::NoSchedule,
+    };
+    let mut world = World::of((
+        node("n1", 8).with(|node| node.taints.push(taint.clone())),
+        node("n2", 1),
+        pod("f", 2).foreign(),
+    ));
+    let little = NodeAnswer::Refused("had insufficient nvidia.com/gpu".into());
+    assert_eq!(filter(&mut world, "f", "n1 n2"), [NodeAnswer::Fits, little]);
+    assert_eq!(scores(&mut world, "f", "n1 n2"), [0, 0]);
+}
+
 #[test]
 fn a_bind_that_the_api_server_refuses_is_answered_with_its_words_and_may_be_asked_again() {
     let mut world = World::of((node("n1", 8), quota("a", 8), extended("p", 4)));
@@ -219,6 +237,29 @@ fn members_of_a_gang_and_pods_of_bad_queues_have_no_node() {
     };
     assert!(why.contains("nowhere"), "{why}");
     assert_eq!(world.binds, 0);
+}
+
+/// A gang of one with more pods than it needs: those that come later join the first.
+#[test]
+fn surplus_of_a_gang_stays_in_its_domain() {
+    let mut world = World::of((
+        topology("default", "rack"),
+        node("n1 n2", 2).label("rack", "r1"),
+        node("n3", 2).label("rack", "r2"),
+        quota("a", 8),
+        gang("g", 1).queue("a").required("rack"),
+        extended("g-0 g-1", 2).of("g"),
+    ));
+    assert_eq!(ask_to_bind(&mut world, "g-0", "n1"), BindAnswer::Bound);
+    let why = "outside of the domain in which the other members of its gang are";
+    assert_eq!(
+        filter(&mut world, "g-1", "n2 n3"),
+        [NodeAnswer::Fits, hopeless(why)]
+    );
+    assert_eq!(
+        ask_to_bind(&mut world, "g-1", "n3"),
+        BindAnswer::Refused(why.into())
+    );
 }
 
 #[test]

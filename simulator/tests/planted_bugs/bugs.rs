@@ -16,7 +16,7 @@
 //! So code takes its bugs along wherever it is moved with its marker. What planted code names must
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
-use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM};
+use gpu_batch_simulator::run::{EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM};
 
 /// A bug to be planted.
 pub(crate) struct Bug {
@@ -285,6 +285,12 @@ pub(crate) const BUGS: &[Bug] = &[
         "",
     )
     .first_tried(PATIENT_SEEDS_FROM + 96),
+    bug(
+        "what kube-scheduler asks to bind is bound without another look",
+        "asked-bind",
+        "let answers = Vec::from([NodeAnswer::Fits]);",
+    )
+    .first_tried(EXTENDED_SEEDS_FROM),
     bug_of_promises(
         "a backfilled gang may end a second after a promised start on its nodes",
         "end-of-a-backfilled-gang",

@@ -105,7 +105,7 @@ pub(crate) fn shortage(
     }
     let inside = |judged: &&Judged| {
         let mut inside = missing.inside.iter();
-        inside.all(|scope| is_in(state, *scope, judged.node))
+        inside.all(|scope| scope.holds(state, judged.node))
     };
     let possible: Vec<&Judged> = judged.iter().filter(inside).collect();
     let areas = areas(state, missing, &possible);
@@ -327,22 +327,9 @@ fn name_in(state: &ClusterState, scope: Scope, node: NodeId) -> Option<String> {
     match scope {
         Scope::Cluster => Some(String::new()),
         Scope::Level(id, level) => domain(id, level),
-        Scope::DomainOf(id, level, _) => is_in(state, scope, node).then(|| domain(id, level))?,
+        Scope::DomainOf(id, level, _) => scope.holds(state, node).then(|| domain(id, level))?,
         Scope::OneNode => node_name(),
         Scope::Node(only) => (node == only).then(node_name)?,
-    }
-}
-
-/// Whether a node is in the domain, or is the node, that a scope names; true if the scope names
-/// none.
-fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
-    match scope {
-        Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,
-        Scope::DomainOf(topology, level, anchor) => {
-            let of = |node| state.topologies[topology].path(node).get(level);
-            of(node).is_some() && of(node) == of(anchor)
-        }
-        Scope::Node(only) => node == only,
     }
 }
 
