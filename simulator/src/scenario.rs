@@ -3,7 +3,8 @@
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
-//! (`related`), kube-scheduler chooses nodes (`extended`), or gangs are promised starts (`expected`).
+//! (`related`), kube-scheduler chooses nodes (`extended`), or gangs are promised starts
+//! (`expected`).
 
 mod budgets;
 mod expected;
