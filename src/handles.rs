@@ -3,6 +3,7 @@
 //! The watches and the requests write to these handles, the loop takes from them, the pages show
 //! them, and so none of these parts has to know another.
 
+pub(crate) mod connections;
 pub(crate) mod health;
 pub(crate) mod inbox;
 pub(crate) mod loopback;

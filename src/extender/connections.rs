@@ -1,9 +1,8 @@
 //! Connections of kube-scheduler, which keeps them alive: their number, their age and the time
 //! until a client has shown who it is are bounded, and none is cut off in the middle of a request.
-//!
-//! Not used: `axum::serve`, which waits for a slow client without a bound.
 
 use super::credentials::{Credentials, Keyring};
+use crate::handles::connections;
 use axum::Router;
 use axum::http::header::{CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{Request, StatusCode};
@@ -19,13 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tracing::{debug, warn};
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::debug;
 
-/// Each bind that is under way takes one. Further connections wait in the system's queue.
-pub(super) const CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to show who it is.
 pub(super) const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection may wait for its next request: longer than the 90 seconds after which
@@ -37,8 +32,6 @@ pub(super) const AGE_MAX: Duration = Duration::from_secs(600);
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest head of a request, in bytes.
 const HEAD_MAX_BYTES: usize = 64 * 1_024;
-/// How long to wait when the system has no more connections to give.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Answers on every connection until the task is cancelled, which ends all connections.
 pub(super) async fn accept(
@@ -47,27 +40,8 @@ pub(super) async fn accept(
     router: Router,
     age_max: Duration,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let answered = answer(stream, keyring.now(), router.clone(), age_max);
-                connections.spawn(async move {
-                    let _permit = permit;
-                    answered.await;
-                });
-            }
-            Err(error) => {
-                warn!("failed to accept a connection of kube-scheduler: {error}");
-                sleep(ACCEPT_RETRY).await;
-            }
-        }
-        while connections.try_join_next().is_some() {}
-    }
+    let answer = |stream, _| answer(stream, keyring.now(), router.clone(), age_max);
+    connections::accept(listener, "kube-scheduler", answer).await;
 }
 
 async fn answer(

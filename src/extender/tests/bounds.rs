@@ -1,7 +1,7 @@
 use super::{Client, Fixture, bind_of, of_nodes, pod};
 use crate::extender::ExtenderFiles;
 use crate::extender::answers::{BODY_MAX_BYTES, BODY_TIMEOUT};
-use crate::extender::connections::CONNECTIONS_MAX;
+use crate::handles::connections::CONNECTIONS_MAX;
 use axum::body::Body;
 use futures::future::join_all;
 use serde_json::json;
