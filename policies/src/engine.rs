@@ -72,7 +72,7 @@ pub struct Engine {
     quarantine: Quarantine,
     /// The forecasts that have come to pass, until a shell takes them.
     forecasts: Forecasts,
-    /// Pods that kube-scheduler has asked to bind since the last step, each with its node.
+    /// Pods that kube-scheduler asks to bind in this step, each with its node.
     asked_binds: Vec<(Uid, Box<str>)>,
     /// The gang whose planning and explanation are to panic.
     #[cfg(feature = "planted-panic")]
@@ -119,6 +119,8 @@ impl Engine {
     pub fn step(&mut self, now_ms: UnixMs, events: Vec<Event>) -> Vec<Command> {
         self.now_ms = self.now_ms.max(now_ms);
         let now_ms = self.now_ms;
+        // A bind that could not be looked at in the step before was answered as refused.
+        self.asked_binds.clear();
         // 1. Apply: what has happened becomes what is known.
         for event in events {
             self.apply(event, now_ms);
@@ -132,7 +134,6 @@ impl Engine {
         self.settle(now_ms);
         if !self.binder.is_leading() {
             self.teller.stand_down();
-            self.asked_binds.clear();
             return self.binder.outbox.take_sent();
         }
         // 4. Plan: whose turn it is, and whether there is a place.

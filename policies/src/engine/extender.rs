@@ -17,7 +17,7 @@ use crate::gangs::counts::count;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, judge, request};
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::{Request, in_order, widest_scope};
+use crate::place::{Request, Scope, in_order, widest_scope};
 use crate::plan::bounds;
 use crate::reason::Reason;
 use crate::state::ClusterState;
@@ -43,7 +43,7 @@ impl Engine {
     ) -> Result<Vec<NodeAnswer>, Unanswered> {
         let pod = self.asked_pod(pod)?;
         let nodes = self.state.nodes_named(nodes);
-        Ok(self.without_own_hold(pod, |engine, _| engine.judge_nodes(pod, &nodes)))
+        Ok(self.without_own_hold(pod, |engine| engine.judge_nodes(pod, &nodes)))
     }
 
     /// The scores of these nodes for a pod of kube-scheduler, from 0 to [`SCORE_MAX`], by the
@@ -55,7 +55,7 @@ impl Engine {
     pub fn score_nodes(&mut self, pod: Uid, nodes: &[Box<str>]) -> Result<Vec<u8>, Unanswered> {
         let pod = self.asked_pod(pod)?;
         let nodes = self.state.nodes_named(nodes);
-        Ok(self.without_own_hold(pod, |engine, _| engine.rank_nodes(pod, &nodes)))
+        Ok(self.without_own_hold(pod, |engine| engine.rank_nodes(pod, &nodes)))
     }
 
     /// Whether kube-scheduler may evict each of these groups of pods for a pod of its own. Of pods
@@ -70,7 +70,8 @@ impl Engine {
         Ok(victims.iter().map(allow).collect())
     }
 
-    /// What has become of a pod that was to be bound to a node.
+    /// The outcome of a bind that was asked for: the pod is bound to the node, may still be, or will
+    /// not be.
     ///
     /// # Errors
     /// The engine does not decide now, or does not know the pod.
@@ -111,22 +112,16 @@ impl Engine {
         pod.copied().ok_or(Unanswered::PodNotSeen)
     }
 
-    /// Looks at the state as if nothing was held for a pod. What is not committed is undone.
-    fn without_own_hold<T>(
-        &mut self,
-        pod: PodId,
-        look: impl FnOnce(&mut Self, &mut Txn) -> T,
-    ) -> T {
-        let before = self.state.changes.end();
-        let stirred = self.state.holds.take_stirred();
-        let mut txn = Txn::default();
-        let begin = txn.checkpoint();
-        give_up_own(&mut self.state, &mut txn, pod);
-        let seen = look(self, &mut txn);
-        txn.rollback(&mut self.state, begin);
-        self.planner.note_undone(before, self.state.changes.end());
-        self.state.holds.restore_stirred(stirred);
-        seen
+    /// Answers a question as if nothing was held for a pod.
+    fn without_own_hold<T>(&mut self, pod: PodId, answer: impl FnOnce(&mut Self) -> T) -> T {
+        self.what_if(|engine| {
+            let mut txn = Txn::default();
+            let begin = txn.checkpoint();
+            give_up_own(&mut engine.state, &mut txn, pod);
+            let answer = answer(engine);
+            txn.rollback(&mut engine.state, begin);
+            answer
+        })
     }
 
     fn judge_nodes(&mut self, pod: PodId, nodes: &[Option<NodeId>]) -> Vec<NodeAnswer> {
@@ -142,6 +137,11 @@ impl Engine {
         let class = self.state.pods[pod].class;
         self.state.refresh(class);
         let view = self.state.view(class);
+        let request = request.as_ref();
+        let scope = request.map_or(Scope::Cluster, |request| {
+            let root = request.root();
+            widest_scope(&self.state, root.near, root.anchor)
+        });
         let judge = |node: &Option<NodeId>| {
             let Some(node) = *node else {
                 return NodeAnswer::Hopeless("gpu-batch has not seen the node".into());
@@ -155,12 +155,7 @@ impl Engine {
             if let Some(why) = why_not {
                 return NodeAnswer::Refused(why.into());
             }
-            let request = request.as_ref();
-            let holds = |it: &Request| {
-                let root = it.root();
-                widest_scope(&self.state, root.near, root.anchor).holds(&self.state, node)
-            };
-            if !request.is_none_or(holds) {
+            if !scope.holds(&self.state, node) {
                 let why = "outside of the domain in which the other members of its gang are";
                 return NodeAnswer::Hopeless(why.into());
             }

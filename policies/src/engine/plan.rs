@@ -13,7 +13,6 @@ impl Engine {
     /// whether the slice was used up.
     pub(super) fn plan(&mut self, now_ms: UnixMs) -> bool {
         if self.leader.stopping {
-            self.asked_binds.clear();
             return false;
         }
         self.take_asked_binds(now_ms);

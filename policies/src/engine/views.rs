@@ -33,29 +33,37 @@ impl Engine {
             self.spring_planted_panic(name);
         }
         let (gang, pod) = find(&self.state, subject)?;
+        Ok(self.what_if(|engine| {
+            let queue = engine.planner.waiting()[gang].place.as_ref();
+            let queue = queue.map(|(queue, _)| *queue);
+            let others = queue.map_or_else(Others::default, |queue| engine.others(queue, gang));
+            let (_, mut scene, _) = engine.telling();
+            let reason = refused_now(&mut scene, gang);
+            let (state, settings) = (&mut engine.state, &engine.settings);
+            let (planner, progress, now_ms) = (&engine.planner, &engine.progress, engine.now_ms);
+            let start = reason.and_then(|reason| {
+                planner.foresee(state, settings, progress, (gang, reason), now_ms)
+            });
+            let question = Question {
+                gang,
+                pod,
+                others,
+                start,
+            };
+            let (teller, mut scene, _) = engine.telling();
+            teller.explain(&mut scene, &question)
+        }))
+    }
+
+    /// Answers a question by trying, where all that is tried is undone: it is no news for a search,
+    /// or for the holders of room.
+    pub(super) fn what_if<T>(&mut self, answer: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.state.changes.end();
         let stirred = self.state.holds.take_stirred();
-        let queue = self.planner.waiting()[gang].place.as_ref();
-        let queue = queue.map(|(queue, _)| *queue);
-        let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
-        let (_, mut scene, _) = self.telling();
-        let reason = refused_now(&mut scene, gang);
-        let (state, settings) = (&mut self.state, &self.settings);
-        let (planner, progress, now_ms) = (&self.planner, &self.progress, self.now_ms);
-        let start = reason
-            .and_then(|reason| planner.foresee(state, settings, progress, (gang, reason), now_ms));
-        let question = Question {
-            gang,
-            pod,
-            others,
-            start,
-        };
-        let (teller, mut scene, _) = self.telling();
-        let explanation = teller.explain(&mut scene, &question);
-        // All that was tried is undone: it is no news for a search, or for the holders of room.
+        let answer = answer(self);
         self.planner.note_undone(before, self.state.changes.end());
         self.state.holds.restore_stirred(stirred);
-        Ok(explanation)
+        answer
     }
 
     /// Goes on with other rules for evicting pods so that gangs can start. For shells that keep an
