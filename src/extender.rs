@@ -59,7 +59,7 @@ pub struct ExtenderFiles {
 pub struct UnusableFile {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why the file cannot be used.
     pub problem: String,
 }
 

@@ -40,8 +40,7 @@ pub enum NodeAnswer {
     Hopeless(Box<str>),
 }
 
-/// What has become of a pod for which a bind was asked, see
-/// [`Event::BindAsked`](crate::event::Event::BindAsked).
+/// The outcome of a bind that [`Event::BindAsked`](crate::event::Event::BindAsked) has asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindAnswer {
     /// The pod is bound to the node.

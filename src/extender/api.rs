@@ -153,7 +153,7 @@ impl VictimsAsked {
 /// Reads the body of a request.
 ///
 /// # Errors
-/// What is wrong with it. An object of another API is named.
+/// What is wrong with the body; if it is an object of another API, which.
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Who may ask: clients with a certificate of the authority, or with the token.
+//! The credentials of clients: a certificate of the authority, or the token.
 
 use super::{ExtenderFiles, UnusableFile};
 use crate::handles::loopback;
@@ -84,7 +84,7 @@ pub(super) struct Keyring {
     last: Mutex<Last>,
 }
 
-/// What was read last that could be used, and of which files.
+/// The newest credentials that can be used, and the versions of the files that were read last.
 struct Last {
     versions: Vec<Version>,
     credentials: Arc<Credentials>,

@@ -97,7 +97,7 @@ pub(crate) struct OfVictims {
     pub(crate) groups: Arc<[Vec<Uid>]>,
 }
 
-/// Who waits until a pod is bound, or is not.
+/// A request for a bind, which waits until the pod is bound, or will not be.
 #[derive(Debug)]
 pub(crate) struct BindAsker {
     pub(crate) pod: Uid,

@@ -55,7 +55,7 @@ pub(super) struct Driver {
     relist: watch::Sender<u64>,
     latency: Latency,
     standing: Standing,
-    /// Who waits for binds.
+    /// The requests for binds whose outcomes are not known yet.
     binds: Binds,
     /// How many commands have no outcome yet.
     in_flight: usize,

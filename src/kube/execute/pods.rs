@@ -60,9 +60,8 @@ pub(super) fn bind(bind: &Bind) -> Request {
 }
 
 fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
-    let queue = bind.queue.to_string();
+    let queue = (!bind.queue.is_empty()).then(|| bind.queue.to_string());
     let pod_group = bind.pod_group.as_deref().map(str::to_owned);
-    let queue = (!queue.is_empty()).then_some(queue);
     let written: [_; OF_BINDINGS.len()] = [queue, pod_group, minimum(&bind.minima)];
     let named = OF_BINDINGS.into_iter().zip(written);
     named

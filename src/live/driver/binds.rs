@@ -1,4 +1,4 @@
-//! Who waits for binds that kube-scheduler has asked for.
+//! Requests of kube-scheduler for binds, which wait for their outcomes.
 //!
 //! An asker is looked after with every turn of the loop, until its pod is bound, or will not be.
 //! How many wait is bounded where they come from: each has one of the places that the extender

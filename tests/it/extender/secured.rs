@@ -36,7 +36,8 @@ fn write_credentials(folder: &Path) {
     write("token", TOKEN);
 }
 
-/// What is printed for kube-scheduler, with the files in the folder and the token.
+/// The configuration that is printed for kube-scheduler, with the paths of the folder and the token
+/// put in.
 fn printed(folder: &Path, configuration: &str) -> Value {
     let file = folder.join("scheduler.yaml");
     let head = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n";
