@@ -70,8 +70,8 @@ impl Engine {
         Ok(victims.iter().map(allow).collect())
     }
 
-    /// The outcome of a bind that was asked for: the pod is bound to the node, may still be, or will
-    /// not be.
+    /// The outcome of a bind that was asked for: the pod is bound to the node, may still be, or
+    /// will not be.
     ///
     /// # Errors
     /// The engine does not decide now, or does not know the pod.
