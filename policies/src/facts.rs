@@ -20,6 +20,7 @@ mod labels;
 mod node;
 mod owner;
 mod pod;
+mod preference;
 mod queue;
 mod relation;
 mod selector;
@@ -44,6 +45,7 @@ pub use node::{
 };
 pub use owner::OwnerReference;
 pub use pod::{GangHints, PodFacts, PodPhase, ScheduledCondition};
+pub use preference::{Preferences, PreferredNodes, PreferredPods};
 pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};

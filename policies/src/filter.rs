@@ -8,8 +8,11 @@
 //! [`crate::gpu`]), and a node that is not ready takes no pods at all, tainted or not.
 
 mod affinity;
+mod preference;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
@@ -277,6 +280,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         cards: _,
         host_ports: _,
         relations: _,
+        preferences: _,
         unsupported: _,
     } = one;
     *node_selector == other.node_selector

@@ -5,7 +5,8 @@
 //! first; if it fails, two shapes are counted, too (`two_shapes`), and three or more are searched
 //! within a bound (`search`). Sub-groups with domains of their own are packed domain by domain
 //! (`nested`), then searched. Members whose places depend on other pods are placed one after the
-//! other (`related`). A refusal says whether it is proved.
+//! other (`related`). Then members with preferences move to the nodes that they prefer
+//! (`preferred`). A refusal says whether it is proved.
 
 mod again;
 mod choices;
@@ -18,6 +19,7 @@ mod memo;
 mod method;
 mod nested;
 mod pack;
+mod preferred;
 mod problem;
 mod read_set;
 mod region;
@@ -182,16 +184,20 @@ pub(crate) fn place(
     if request.is_related(state) {
         return related::place(state, txn, request, work);
     }
+    let start = txn.checkpoint();
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.is_plain() && request.root().pods.iter().all(without_gpus) {
         request.plain_only = true;
         let placed = place_groups(state, txn, request, memo, work);
         request.plain_only = false;
         if placed.is_ok() {
+            preferred::follow(state, txn, request, start, work);
             return Ok(());
         }
     }
-    place_groups(state, txn, request, memo, work)
+    place_groups(state, txn, request, memo, work)?;
+    preferred::follow(state, txn, request, start, work);
+    Ok(())
 }
 
 fn place_groups(

@@ -78,6 +78,29 @@ pub type Inventory = BTreeMap<String, String>;
 /// the pod may run there.
 pub type Verdicts = BTreeMap<Box<str>, Option<String>>;
 
+/// What a pod prefers of a node that fits it: a score of each sort, from 0 to 100, as the plugin of
+/// kube-scheduler gives it over the nodes that fit, up to one point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PreferenceScores {
+    /// Few taints with the effect PreferNoSchedule that it does not tolerate (TaintToleration).
+    pub taints: u32,
+    /// The preferred node affinity (NodeAffinity).
+    pub node_affinity: u32,
+    /// The topology spread constraints with ScheduleAnyway (PodTopologySpread).
+    pub spread: u32,
+    /// The preferred affinity and anti-affinity between pods, of the pod and of others
+    /// (InterPodAffinity).
+    pub pods: u32,
+}
+
+impl PreferenceScores {
+    /// The sum by which nodes are ordered, with the weights of kube-scheduler's default profile.
+    #[must_use]
+    pub fn sum(&self) -> u32 {
+        3 * self.taints + 2 * (self.node_affinity + self.spread + self.pods)
+    }
+}
+
 /// How much of the cluster's free GPUs is of no use for the target workload: the measure of Weng et
 /// al., Beware of Fragmentation, USENIX ATC 2023.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

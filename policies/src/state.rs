@@ -24,6 +24,7 @@ mod nodes;
 pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
+mod preferences;
 pub(crate) mod reach;
 pub(crate) mod relations;
 pub(crate) mod runtimes;
@@ -101,6 +102,8 @@ pub(crate) struct ClusterState {
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
     budgets: Budgets,
     relations: Relations,
+    /// Nodes with a taint that asks pods to go elsewhere if they can.
+    softly_tainted: BTreeSet<NodeId>,
     pub(crate) minima: Minima,
     pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
@@ -161,6 +164,7 @@ impl ClusterState {
             owned: BTreeMap::new(),
             budgets: Budgets::new(),
             relations: Relations::new(),
+            softly_tainted: BTreeSet::new(),
             minima: Minima::default(),
             holds: Holds::default(),
             namespaces: BTreeMap::new(),

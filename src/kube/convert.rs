@@ -21,6 +21,7 @@ mod node;
 mod pod;
 mod pod_group;
 mod policy;
+mod preference;
 mod problems;
 pub(crate) mod quantity;
 mod queue;

@@ -26,7 +26,8 @@ pub use pod::{
 };
 pub use rules::{
     Affinity, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity,
-    PodAffinityTerm, Requirement, Toleration, TopologySpreadConstraint, Volume,
+    PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration, TopologySpreadConstraint, Volume,
+    WeightedPodAffinityTerm,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

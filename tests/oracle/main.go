@@ -9,7 +9,8 @@
 //	case     {"nodes": [Node], "pods": [Pod, on its node], "namespaces": [Namespace],
 //	          "objects": [objects of any other kind], "pod": Pod}
 //	refused  {"refused": [{"field": "spec.tolerations[0].operator", "message": "..."}]}
-//	judged   {"nodes": {"n1": "", "n2": "NodeAffinity: ..."}, "stored": {...}}
+//	judged   {"nodes": {"n1": "", "n2": "NodeAffinity: ..."},
+//	          "scores": {"n1": {"TaintToleration": 100}}, "stored": {...}}
 //	broken   {"error": "..."}
 //
 // An empty verdict means that the pod may run on the node. `stored` has the case's nodes, pods and
@@ -46,6 +47,7 @@ type testCase struct {
 type answer struct {
 	Refused []refusal         `json:"refused,omitempty"`
 	Nodes   map[string]string `json:"nodes,omitempty"`
+	Scores  map[string]scores `json:"scores,omitempty"`
 	Stored  *stored           `json:"stored,omitempty"`
 	Error   string            `json:"error,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
@@ -78,8 +80,8 @@ func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error)
 	if in != empty {
 		defer in.stop()
 	}
-	verdicts, err := in.verdicts(ctx, pod, pods, nodes)
-	return answer{Nodes: verdicts, Stored: &stored{nodes, pods, pod}}, err
+	verdicts, scores, err := in.verdicts(ctx, pod, pods, nodes)
+	return answer{Nodes: verdicts, Scores: scores, Stored: &stored{nodes, pods, pod}}, err
 }
 
 // clusterOf gives the cluster for a case. Starting one takes milliseconds, so that cases share the
@@ -112,10 +114,11 @@ func clusterOf(ctx context.Context, empty *cluster, asked *testCase) (*cluster, 
 	return newCluster(ctx, objects)
 }
 
-// verdicts asks the plugins about every node, and takes nodes and pods out of the cache again.
+// verdicts asks the plugins about every node, and for the scores of those that fit, and takes nodes
+// and pods out of the cache again.
 func (c *cluster) verdicts(
 	ctx context.Context, pod *v1.Pod, pods []*v1.Pod, nodes []*v1.Node,
-) (map[string]string, error) {
+) (map[string]string, map[string]scores, error) {
 	logger := klog.Background()
 	known := sets.New[string]()
 	for _, node := range nodes {
@@ -132,12 +135,12 @@ func (c *cluster) verdicts(
 			continue
 		}
 		if err := c.cache.AddPod(logger, bound); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		defer func() { _ = c.cache.RemovePod(logger, bound) }()
 	}
 	if err := c.cache.UpdateSnapshot(logger, c.snapshot); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	state := framework.NewCycleState()
 	result, status, by := c.profile.RunPreFilterPlugins(ctx, state, pod)
@@ -151,12 +154,61 @@ func (c *cluster) verdicts(
 		default:
 			info, err := c.snapshot.Get(name)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			verdicts[name] = words(c.profile.RunFilterPlugins(ctx, state, pod, info))
 		}
 	}
-	return verdicts, nil
+	scores, err := c.scores(ctx, state, pod, verdicts)
+	return verdicts, scores, err
+}
+
+// scores asks the plugins that read what pods prefer how they score the nodes that fit. There are no
+// scores where a plugin fails: the scheduler then binds nothing.
+func (c *cluster) scores(
+	ctx context.Context, state fwk.CycleState, pod *v1.Pod, verdicts map[string]string,
+) (map[string]scores, error) {
+	var fitting []fwk.NodeInfo
+	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
+		if verdicts[name] != "" {
+			continue
+		}
+		info, err := c.snapshot.Get(name)
+		if err != nil {
+			return nil, err
+		}
+		fitting = append(fitting, info)
+	}
+	if len(fitting) == 0 || !c.profile.RunPreScorePlugins(ctx, state, pod, fitting).IsSuccess() {
+		return nil, nil
+	}
+	scored, status := c.profile.RunScorePlugins(ctx, state, pod, fitting)
+	if !status.IsSuccess() {
+		return nil, nil
+	}
+	byNode := make(map[string]scores, len(scored))
+	for _, node := range scored {
+		byPlugin := scores{}
+		for _, score := range node.Scores {
+			if weight := weights[score.Name]; weight > 0 {
+				byPlugin[score.Name] = score.Score / weight
+			}
+		}
+		byNode[node.Name] = byPlugin
+	}
+	return byNode, nil
+}
+
+// scores has a score from 0 to 100 by plugin; a plugin that has nothing to say is missing.
+type scores map[string]int64
+
+// weights has the plugins that read what pods prefer, with their weights in the default profile, by
+// which their scores come multiplied.
+var weights = map[string]int64{
+	names.TaintToleration:   3,
+	names.NodeAffinity:      2,
+	names.PodTopologySpread: 2,
+	names.InterPodAffinity:  2,
 }
 
 // words gives the plugin that refuses, and why; an error of a plugin refuses, too, because the

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use gpu_batch_policies::report::PreferenceScores;
 use serde_json::Value;
 
 use crate::oracle::{Answer, Stored};
@@ -21,7 +22,9 @@ pub(crate) enum Sort {
     InFiles,
     /// The verdicts on nodes differ, of objects in a cluster.
     InClusters,
-    /// A node was chosen that does not fit, or none although one fits.
+    /// The scores of nodes that fit differ by more than a point.
+    Scores,
+    /// A node was chosen that does not fit or is not the preferred one, or none although one fits.
     Choice,
     /// gpu-batch panicked.
     Panic,
@@ -40,6 +43,8 @@ pub(crate) struct Found {
     pub(crate) misfits: usize,
     /// How many nodes each plugin of kube-scheduler refuses.
     pub(crate) by_plugin: BTreeMap<String, usize>,
+    /// How many scores were compared that are neither the least nor the most.
+    pub(crate) scores: usize,
     /// Verdicts that differ on purpose: a node that is not ready takes no pod, whatever the pod
     /// tolerates.
     pub(crate) not_ready: usize,
@@ -102,6 +107,10 @@ fn find(
     let of_cluster = ours::judge_stored(stored, &case["namespaces"]);
     same_verdicts(&of_cluster, answer, &mut Found::default())
         .map_err(|words| (Sort::InClusters, words))?;
+    if found.not_ready == 0 {
+        same_scores(&judged, answer, found).map_err(|words| (Sort::Scores, words))?;
+        same_scores(&of_cluster, answer, found).map_err(|words| (Sort::Scores, words))?;
+    }
     good_choice(stored, &case["namespaces"], &judged).map_err(|words| (Sort::Choice, words))
 }
 
@@ -195,11 +204,39 @@ fn same_verdicts(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<
     Ok(())
 }
 
-/// The pod is placed on a node that fits, if there is one.
+/// Each preference alone orders nodes as its plugin does, up to a point.
+fn same_scores(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<(), String> {
+    for (node, theirs) in &answer.scores {
+        let Some(ours) = judged.scores.get(node) else {
+            return Err(format!("node {node} fits and has no scores"));
+        };
+        let sorts = [
+            ("TaintToleration", ours.taints),
+            ("NodeAffinity", ours.node_affinity),
+            ("PodTopologySpread", ours.spread),
+            ("InterPodAffinity", ours.pods),
+        ];
+        for (plugin, ours) in sorts {
+            let theirs = theirs.get(plugin).copied().unwrap_or(0);
+            found.scores += usize::from((1..100).contains(&theirs));
+            if theirs.abs_diff(ours) > 1 {
+                return Err(format!(
+                    "node {node}: {plugin} scores {theirs}; gpu-batch {ours}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pod is placed on a node that fits, if there is one, and prefers it to no other.
 fn good_choice(stored: &Stored, namespaces: &Value, judged: &Judged) -> Result<(), String> {
     let fits = |name: &String| judged.nodes.get(name).is_some_and(String::is_empty);
+    let best = judged.scores.values().map(PreferenceScores::sum).max();
+    let score = |name: &String| judged.scores.get(name).map(PreferenceScores::sum);
     match ours::choice(stored, namespaces) {
-        Some(node) if fits(&node) => Ok(()),
+        Some(node) if fits(&node) && score(&node) == best => Ok(()),
+        Some(node) if fits(&node) => Err(format!("the pod is placed on {node}, not the preferred")),
         Some(node) => Err(format!("the pod is placed on {node}, which does not fit")),
         None => match judged.nodes.keys().find(|name| fits(name)) {
             Some(node) => Err(format!("the pod is placed nowhere, and {node} fits")),

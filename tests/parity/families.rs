@@ -9,6 +9,7 @@ mod draw;
 mod features;
 mod mistakes;
 mod ports;
+mod preferences;
 mod quantities;
 mod relations;
 mod resources;
@@ -26,7 +27,7 @@ type Family = fn(&mut Draw) -> Value;
 type Part = fn(&mut Draw, &mut Value);
 
 /// Every family, by its name.
-pub(crate) const ALL: [(&str, Family); 9] = [
+pub(crate) const ALL: [(&str, Family); 10] = [
     ("resources", resources::case),
     ("resizes", resources::case_with_resizes),
     ("taints", taints::case),
@@ -34,6 +35,7 @@ pub(crate) const ALL: [(&str, Family); 9] = [
     ("ports", ports::case),
     ("relations", relations::case),
     ("features", features::case),
+    ("preferences", preferences::case),
     ("mixed", mixed),
     ("mistakes", mistakes::case),
 ];
@@ -48,11 +50,12 @@ pub(crate) fn case(seed: u64, number: u64) -> (&'static str, Value) {
 /// A bit of everything.
 fn mixed(draw: &mut Draw) -> Value {
     let mut case = resources::case(draw);
-    let parts: [(u64, Part); 4] = [
+    let parts: [(u64, Part); 5] = [
         (60, taints::add),
         (50, affinity::add),
         (40, ports::add),
         (20, relations::add),
+        (20, preferences::add),
     ];
     for (percent, add) in parts {
         if draw.percent(percent) {

@@ -10,6 +10,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, Readiness};
 use gpu_batch_policies::lease::LeaseSettings;
+use gpu_batch_policies::report::PreferenceScores;
 use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
 use gpu_batch_testing::World;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,8 @@ const NOW_MS: u64 = 1_800_000_000_000;
 pub(crate) struct Judged {
     /// What keeps the pod off each node; empty: nothing.
     pub(crate) nodes: BTreeMap<String, String>,
+    /// What the pod prefers of each node that fits.
+    pub(crate) scores: BTreeMap<String, PreferenceScores>,
     /// Nodes that are not ready. kube-scheduler knows of them by their taints only.
     pub(crate) not_ready: BTreeSet<String>,
     /// What the pod asks for and is not supported, so that it waits wherever it might fit.
@@ -199,6 +202,13 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
     engine.step(NOW_MS, Event::lists(objects));
     let pod = pod.expect("the pod is among the objects");
     let verdicts = engine.verdicts(pod.uid).expect("the engine knows the pod");
+    let scores = engine
+        .preferences(pod.uid)
+        .expect("the engine knows the pod");
+    judged.scores = scores
+        .into_iter()
+        .map(|(node, scores)| (node.into(), scores))
+        .collect();
     judged.unsupported = pod
         .shape
         .unsupported

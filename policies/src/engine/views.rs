@@ -7,13 +7,15 @@ use crate::facts::{Uid, UnixMs};
 use crate::plan::victims::Others;
 use crate::reason::Reason;
 use crate::report::{
-    Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport, Verdicts,
+    Forecast, Fragmentation, GangReport, Inventory, PodReport, PreferenceScores, QueueReport,
+    Verdicts,
 };
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Question, find};
 use crate::tell::why::refused_now;
 use crate::tell::{Scene, Teller, View, reports};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -107,6 +109,13 @@ impl Engine {
         let pod = self.state.pod_ids.get(&pod)?;
         let class = self.state.pods[*pod].class;
         Some(reports::verdicts(&mut self.state, class))
+    }
+
+    /// What a pod prefers of each node that fits it; `None`: there is no such pod.
+    #[must_use]
+    pub fn preferences(&mut self, pod: Uid) -> Option<BTreeMap<Box<str>, PreferenceScores>> {
+        let pod = *self.state.pod_ids.get(&pod)?;
+        Some(reports::preferences(&mut self.state, pod))
     }
 
     /// Where every pod is, also pods of other schedulers, and what every node holds.

@@ -45,8 +45,10 @@ pub struct PodSelection {
     pub labels: Option<LabelSelector>,
 }
 
-/// A topology spread constraint with `DoNotSchedule`: in the domain of the node there may be at
+/// A topology spread constraint. With `DoNotSchedule`, in the domain of the node there may be at
 /// most `max_skew` more selected pods, the new one among them, than in the domain that has fewest.
+/// With `ScheduleAnyway`, nodes in domains with fewer selected pods are preferred, and `max_skew`
+/// says how little a pod more or less matters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpreadRule {
     /// The node label whose values are the domains.

@@ -1,6 +1,8 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
-use super::{Amounts, CardNeed, Labels, MatchOperator, NodeFeature, Relations, TaintEffect};
+use super::{
+    Amounts, CardNeed, Labels, MatchOperator, NodeFeature, Preferences, Relations, TaintEffect,
+};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -31,6 +33,9 @@ pub struct PodShape {
     /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity
     /// is known.
     pub relations: Option<Box<Relations>>,
+    /// What the pod would rather have; `None`: nothing. Of foreign pods only what they prefer of
+    /// other pods is known.
+    pub preferences: Option<Box<Preferences>>,
     /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
     /// held with the reason `Unsupported`, never placed as if the field were not there.
     pub unsupported: Vec<Box<str>>,

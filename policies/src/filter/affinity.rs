@@ -24,7 +24,7 @@ pub(super) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
 
 /// Whether all requirements of a term hold. A term without requirements never holds, nor does a
 /// term with an invalid requirement: Kubernetes skips such a term and judges the others.
-fn term_holds(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
+pub(super) fn term_holds(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
     let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
     !empty
         && term

@@ -109,9 +109,9 @@ impl Load<'_> {
     /// Puts the pods into the area: if their placement is not spread, into as few parts of it as
     /// possible. Pods that do not fit are left without a place.
     pub(super) fn fill(self, state: &mut ClusterState, txn: &mut Txn, work: &mut u64) {
-        let placement = self.placement(state);
-        if placement == Placement::Spread {
-            self.spread(state, txn, work);
+        if self.placement(state) == Placement::Spread {
+            let nodes = self.open_nodes(state, work);
+            self.spread(state, txn, nodes, work);
             return;
         }
         // Loads still to be put somewhere, each with its share of the pods. Parts are filled
@@ -121,12 +121,8 @@ impl Load<'_> {
         while let Some(load) = left.pop() {
             let parts = parts(state, self.request.root().near, load.area);
             if parts.is_empty() {
-                match placement {
-                    Placement::Binpack | Placement::Consolidated => {
-                        load.pack_nodes(state, txn, work);
-                    }
-                    _ => load.pack_by_score(state, txn, work),
-                }
+                let nodes = load.open_nodes(state, work);
+                load.put(state, txn, nodes, work);
                 continue;
             }
             let mut pods = load.pods;
@@ -161,11 +157,35 @@ impl Load<'_> {
         }
     }
 
+    /// Puts the pods on nodes with room for the class, as their placement says. Pods that do not fit
+    /// are left without a place.
+    pub(super) fn put(
+        self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        nodes: Vec<NodeId>,
+        work: &mut u64,
+    ) {
+        match self.placement(state) {
+            Placement::Binpack | Placement::Consolidated => {
+                self.pack_nodes(state, txn, nodes, work);
+            }
+            Placement::Spread => self.spread(state, txn, nodes, work),
+            _ => self.pack_by_score(state, txn, nodes, work),
+        }
+    }
+
     /// Binpack: fills the nodes with the least free first, and puts the last pods where they fit
     /// exactly. Consolidated: fills the emptiest nodes first; a single member is placed as by
     /// binpack.
-    fn pack_nodes(self, state: &mut ClusterState, txn: &mut Txn, work: &mut u64) {
-        let mut nodes = self.keyed_nodes(state, work);
+    fn pack_nodes(
+        self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        nodes: Vec<NodeId>,
+        work: &mut u64,
+    ) {
+        let mut nodes = self.keyed(state, nodes);
         let mut pods = self.pods;
         let consolidated = self.placement(state) == Placement::Consolidated;
         let emptiest_first = consolidated && self.request.members() > 1;
@@ -210,13 +230,18 @@ impl Load<'_> {
     }
 
     /// Puts each pod on the node with the best score at that moment.
-    fn pack_by_score(self, state: &mut ClusterState, txn: &mut Txn, work: &mut u64) {
+    fn pack_by_score(
+        self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        nodes: Vec<NodeId>,
+        work: &mut u64,
+    ) {
         let placement = self.placement(state);
         let Some(first) = self.pods.first() else {
             return;
         };
         state.retarget();
-        let nodes = self.open_nodes(state, work);
         *work += 20 * nodes.len() as u64;
         let scored = nodes
             .into_iter()
@@ -240,7 +265,7 @@ impl Load<'_> {
 
     /// Spread: puts each pod into the domain with the fewest members, and there on the node with
     /// the fewest.
-    fn spread(self, state: &mut ClusterState, txn: &mut Txn, work: &mut u64) {
+    fn spread(self, state: &mut ClusterState, txn: &mut Txn, nodes: Vec<NodeId>, work: &mut u64) {
         let mut members: BTreeMap<NodeId, u64> = BTreeMap::new();
         for node in &self.request.root().occupied {
             *members.entry(*node).or_insert(0) += 1;
@@ -248,7 +273,7 @@ impl Load<'_> {
         // Domains are numbered in the order of their first nodes.
         let mut numbers: BTreeMap<Option<DomainId>, usize> = BTreeMap::new();
         let mut domains: Vec<(u64, BinaryHeap<Reverse<_>>)> = Vec::new();
-        for (mut key, node) in self.keyed_nodes(state, work) {
+        for (mut key, node) in self.keyed(state, nodes) {
             // The emptiest node comes first.
             key.1 = Amount::MAX - key.1;
             let held = members.get(&node).copied().unwrap_or(0);
@@ -288,9 +313,10 @@ impl Load<'_> {
         }
     }
 
-    fn keyed_nodes(self, state: &ClusterState, work: &mut u64) -> Vec<(NodeKey, NodeId)> {
-        let open = self.open_nodes(state, work).into_iter();
-        open.map(|node| (node_key(state, self.class, node), node))
+    fn keyed(self, state: &ClusterState, nodes: Vec<NodeId>) -> Vec<(NodeKey, NodeId)> {
+        let nodes = nodes.into_iter();
+        nodes
+            .map(|node| (node_key(state, self.class, node), node))
             .collect()
     }
 
@@ -327,6 +353,33 @@ pub(super) fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> Node
         node.free(ResourceNames::memory()),
         node.rank,
     )
+}
+
+/// The node that a pod takes by a placement, among nodes that fit it. `members`: how many members of
+/// its gang are on each node.
+pub(super) fn best_of(
+    state: &mut ClusterState,
+    pod: PodId,
+    placement: Placement,
+    members: &BTreeMap<NodeId, u32>,
+    nodes: Vec<NodeId>,
+) -> Option<NodeId> {
+    let class = state.pods[pod].class;
+    state.retarget();
+    let nodes = nodes.into_iter();
+    match placement {
+        Placement::Binpack => nodes.min_by_key(|node| node_key(state, class, *node)),
+        Placement::Consolidated => nodes.min_by_key(|node| {
+            let (beside, free, .., rank) = node_key(state, class, *node);
+            (beside, Reverse(free), rank)
+        }),
+        Placement::Spread => nodes.min_by_key(|node| {
+            let (beside, free, .., rank) = node_key(state, class, *node);
+            let members = members.get(node).copied().unwrap_or(0);
+            (members, beside, Reverse(free), rank)
+        }),
+        _ => nodes.min_by_key(|node| (state.score_key(placement, class, *node, pod), *node)),
+    }
 }
 
 /// The domain in which spread counts members: of the last level of the request's topology.

@@ -2,7 +2,7 @@
 //! the order of scores.
 
 use super::request::Request;
-use super::{Area, Refusal};
+use super::{Area, Refusal, preferred};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::place::Scope;
@@ -43,6 +43,9 @@ pub(super) fn only_pod(
             fits: 0,
             need: 1,
         }));
+    }
+    if let Some(node) = preferred::of_only_pod(state, request, *pod, work) {
+        return Some(Ok((*pod, node)));
     }
     let node = match request.placement_of(state, class) {
         placement @ (Placement::Binpack | Placement::Spread | Placement::Consolidated) => {

@@ -10,7 +10,7 @@
 //! its looks at nodes.
 
 use super::domains::{areas, nodes_of, scopes_under};
-use super::fill::node_key;
+use super::fill::best_of;
 use super::region::Region;
 use super::request::Request;
 use super::{Area, Group, Refusal, widest_scope};
@@ -21,7 +21,6 @@ use crate::state::relations::View;
 use crate::txn::Txn;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 /// How many nodes are looked at for one gang, at most: some milliseconds.
 const LOOKS: u64 = 1_000_000;
@@ -207,11 +206,10 @@ impl Placing<'_> {
         true
     }
 
-    /// The node that a pod takes by its placement; `None`: no node takes it now.
+    /// The node that a pod prefers, and among equals takes by its placement; `None`: no node takes it now.
     fn best(&mut self, class: ClassId, pod: PodId, nodes: &[NodeId]) -> Option<NodeId> {
         self.looks += nodes.len() as u64;
         self.state.refresh(class);
-        self.state.retarget();
         let request = self.request;
         let placement = request.placement_of(self.state, class);
         let mut open = nodes.to_vec();
@@ -223,21 +221,8 @@ impl Placing<'_> {
             Placement::Spread => self.members(),
             _ => BTreeMap::new(),
         };
-        let state = &mut *self.state;
-        let open = open.into_iter();
-        match placement {
-            Placement::Binpack => open.min_by_key(|node| node_key(state, class, *node)),
-            Placement::Consolidated => open.min_by_key(|node| {
-                let (beside, free, .., rank) = node_key(state, class, *node);
-                (beside, Reverse(free), rank)
-            }),
-            Placement::Spread => open.min_by_key(|node| {
-                let (beside, free, .., rank) = node_key(state, class, *node);
-                let members = members.get(node).copied().unwrap_or(0);
-                (members, beside, Reverse(free), rank)
-            }),
-            _ => open.min_by_key(|node| (state.score_key(placement, class, *node, pod), *node)),
-        }
+        let open = self.state.preferred(pod, open);
+        best_of(self.state, pod, placement, &members, open)
     }
 
     /// How many members of the gang are on each node.

@@ -10,6 +10,7 @@ use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
 use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
+use crate::state::preferences::NodePreferences;
 use crate::state::reach::{Confined, Reach};
 use crate::state::relations::ClassRelations;
 use crate::topology::Topology;
@@ -49,6 +50,8 @@ pub(crate) struct Class {
     pub(crate) governed: Option<Demand>,
     /// What the class has to do with other pods; `None`: nothing.
     pub(crate) relations: Option<Box<ClassRelations>>,
+    /// What the class prefers of the nodes' objects; read when that is first asked for.
+    pub(crate) node_preferences: Option<Box<NodePreferences>>,
     /// How many pods have this shape. A class without pods is kept for a while if it has a table.
     pub(crate) pods: u32,
     /// Where pods of the class fit; made when that is first asked for.
@@ -129,6 +132,7 @@ impl Class {
             confined: Confined::default(),
             governed: None,
             relations: None,
+            node_preferences: None,
             pods: 0,
             table: None,
         }

@@ -11,14 +11,19 @@
 //! | selected | pods that all terms of an affinity select, or a term of anti-affinity | domain |
 //! | carrying | pods that have a term of anti-affinity | domain |
 //! | spread | pods that a spread constraint selects and that are not being deleted | node |
+//! | drawing | pods that have a preferred term, or one of required affinity | domain |
+//!
+//! Tallies of preferences are the selected, the spread and the drawing ones: they order nodes
+//! (`preference`), and no class and no table depends on them.
 //!
 //! Which tallies count a pod is decided once for each label set, unless a term names a label in
 //! which pods of one set may differ.
 //!
 //! Sources: `getIncomingAffinityAntiAffinityCounts` and `getExistingAntiAffinityCounts` of the
-//! plugin InterPodAffinity, `calPreFilterState` of PodTopologySpread.
+//! plugin InterPodAffinity, `calPreFilterState` of PodTopologySpread; the scoring of both.
 
 mod keep;
+mod preference;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -26,7 +31,7 @@ mod verdict;
 pub(crate) use verdict::View;
 
 use super::Lookup;
-use crate::facts::{LabelSelector, Labels, PodLabels, PodSelection, Relations as Rules, label};
+use crate::facts::{LabelSelector, Labels, PodLabels, PodSelection, SpreadRule, label};
 use crate::ids::{ById, DomainKeyId, Id, LabelSetId, NodeId, Slab, TallyId};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -64,6 +69,8 @@ enum Counted {
     Selected(Vec<PodSelection>, DomainKeyId),
     Carrying(PodSelection, DomainKeyId),
     Spread(PodSelection, DomainKeyId),
+    /// With what a node gets for each of the pods.
+    Drawing(PodSelection, DomainKeyId, i32),
 }
 
 #[derive(Debug)]
@@ -87,6 +94,8 @@ struct OfSet {
     counted: SmallVec<[TallyId; 2]>,
     /// The terms of others' anti-affinity that select them, or may do so.
     kept_out: SmallVec<[TallyId; 2]>,
+    /// The terms of others that draw them or send them away, or may do so.
+    drawn: SmallVec<[TallyId; 2]>,
 }
 
 /// The rules that pods of a class have, and those of others that concern them.
@@ -98,32 +107,62 @@ pub(crate) struct ClassRelations {
     likes_itself: bool,
     /// A tally for each term of the anti-affinity, and whether the term selects the class itself.
     anti_affinity: Vec<(TallyId, bool)>,
-    /// The tallies of terms that pods of the class have.
+    /// The tallies of terms that pods of the class have, each once.
     carries: Vec<TallyId>,
     /// The terms of others' anti-affinity that select pods of the class; sorted.
     kept_out: Vec<TallyId>,
-    /// A tally for each rule of spread.
-    spread: Vec<TallyId>,
-    /// By node, a bit for each rule of spread for which the node counts.
+    /// The spread that is required.
+    spread: SpreadTallies,
+    /// A tally for each preferred term, and what a node gets for each pod in its domain.
+    preferred: Vec<(TallyId, i32)>,
+    /// The spread that is preferred.
+    preferred_spread: SpreadTallies,
+}
+
+/// The tallies of topology spread constraints.
+#[derive(Debug, Default)]
+struct SpreadTallies {
+    /// A tally for each constraint.
+    tallies: Vec<TallyId>,
+    /// By node, a bit for each constraint for which the node counts.
     included: ById<NodeId, u32>,
-    /// The version of the nodes for which `included` was worked out.
-    included_as_of: u64,
+    /// The version of the nodes for which `included` was worked out; `None`: it was not yet.
+    included_as_of: Option<u64>,
+}
+
+impl OfSet {
+    /// Notes that a tally may select pods of the set.
+    fn add(&mut self, of: &Counted, id: TallyId) {
+        match of {
+            Counted::Selected(..) | Counted::Spread(..) => self.counted.push(id),
+            Counted::Carrying(..) => self.kept_out.push(id),
+            Counted::Drawing(..) => self.drawn.push(id),
+        }
+    }
 }
 
 impl Counted {
     fn key(&self) -> DomainKeyId {
         match self {
-            Self::Selected(_, key) | Self::Carrying(_, key) | Self::Spread(_, key) => *key,
+            Self::Selected(_, key)
+            | Self::Carrying(_, key)
+            | Self::Spread(_, key)
+            | Self::Drawing(_, key, _) => *key,
         }
     }
 
     fn selections(&self) -> &[PodSelection] {
         match self {
             Self::Selected(selections, _) => selections,
-            Self::Carrying(selection, _) | Self::Spread(selection, _) => {
-                core::slice::from_ref(selection)
-            }
+            Self::Carrying(selection, _)
+            | Self::Spread(selection, _)
+            | Self::Drawing(selection, ..) => core::slice::from_ref(selection),
         }
+    }
+
+    /// Whether it counts the pods that have the term, and not those that the term selects.
+    fn is_carried(&self) -> bool {
+        matches!(self, Self::Carrying(..) | Self::Drawing(..))
     }
 }
 
@@ -165,7 +204,7 @@ impl Tally {
     /// there is any.
     fn decisive(&self, slot: usize, count: u32) -> u64 {
         let count = match *self.of {
-            Counted::Spread(..) => count,
+            Counted::Spread(..) | Counted::Drawing(..) => count,
             Counted::Selected(..) | Counted::Carrying(..) => count.min(1),
         };
         if count == 0 {
@@ -177,6 +216,11 @@ impl Tally {
 
     fn count(&self, slot: u32) -> u32 {
         self.counts.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    /// How many pods a tally that counts by node has on a node.
+    fn at(&self, node: NodeId) -> u32 {
+        self.counts.get(node.index()).copied().unwrap_or(0)
     }
 }
 
@@ -197,15 +241,21 @@ impl DomainKey {
 }
 
 impl ClassRelations {
+    /// The tallies that decide where pods of the class may go.
+    fn deciding(&self) -> impl Iterator<Item = TallyId> {
+        let anti_affinity = self.anti_affinity.iter().map(|(tally, _)| tally);
+        let own = self.affinity.iter().chain(anti_affinity);
+        own.chain(&self.spread.tallies)
+            .chain(&self.kept_out)
+            .copied()
+    }
+
     /// All tallies that the class needs.
     fn tallies(&self) -> impl Iterator<Item = TallyId> {
-        let anti_affinity = self.anti_affinity.iter().map(|(tally, _)| tally);
-        let own = self
-            .affinity
-            .iter()
-            .chain(anti_affinity)
-            .chain(&self.spread);
-        own.chain(&self.carries).chain(&self.kept_out).copied()
+        let preferred = self.preferred.iter().map(|(tally, _)| tally);
+        let others = preferred.chain(&self.preferred_spread.tallies);
+        let others = others.chain(&self.carries).copied();
+        self.deciding().chain(others)
     }
 
     /// The terms of others' anti-affinity that select pods of the class; sorted.
@@ -215,8 +265,7 @@ impl ClassRelations {
 
     /// Whether where a pod of the class may go depends on other pods.
     fn decides(&self) -> bool {
-        let pods = self.affinity.len() + self.anti_affinity.len() + self.kept_out.len();
-        pods + self.spread.len() > 0
+        self.deciding().next().is_some()
     }
 }
 
@@ -242,7 +291,7 @@ impl Relations {
     /// A number that changes with everything that decides where pods of a class may go, and is as
     /// before once a change was undone.
     pub(super) fn stamp(&self, class: &ClassRelations) -> u64 {
-        let digests = class.tallies().map(|tally| self.tallies[tally].digest);
+        let digests = class.deciding().map(|tally| self.tallies[tally].digest);
         let fold = |sum: u64, digest: u64| sum.rotate_left(7) ^ digest;
         digests.fold(self.version.wrapping_mul(0x9e37_79b9_7f4a_7c15), fold)
     }
@@ -251,7 +300,7 @@ impl Relations {
     fn slot(&self, tally: TallyId, node: NodeId) -> Option<usize> {
         match &*self.tallies[tally].of {
             Counted::Spread(..) => Some(node.index()),
-            Counted::Selected(_, key) | Counted::Carrying(_, key) => {
+            Counted::Selected(_, key) | Counted::Carrying(_, key) | Counted::Drawing(_, key, _) => {
                 let value = self.keys[*key].of_node[node];
                 (value > 0).then_some(value as usize)
             }
@@ -278,11 +327,11 @@ fn differs_in_set(selection: &PodSelection) -> bool {
     })
 }
 
-/// The pods that a rule of spread counts.
-fn spread_selection(rules: &Rules, at: usize) -> PodSelection {
-    let labels = rules.spread[at].labels.as_ref();
+/// The pods of a namespace that a topology spread constraint counts.
+fn spread_selection(namespace: &str, rule: &SpreadRule) -> PodSelection {
+    let labels = rule.labels.as_ref();
     PodSelection {
-        namespaces: Vec::from([rules.namespace.clone()]),
+        namespaces: Vec::from([namespace.into()]),
         namespace_selector: None,
         // An empty selector selects no pod here, other than anywhere else.
         labels: labels

@@ -2,9 +2,9 @@
 
 use crate::facts::Amount;
 use crate::gangs::counts::count;
-use crate::ids::{ClassId, GangId, NodeId};
+use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::reason::Reason;
-use crate::report::{GangReport, Inventory, PodReport, PodState, Verdicts};
+use crate::report::{GangReport, Inventory, PodReport, PodState, PreferenceScores, Verdicts};
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use crate::state::relations::View as RelationView;
@@ -152,6 +152,20 @@ pub(crate) fn verdicts(state: &mut ClusterState, class: ClassId) -> Verdicts {
     let verdict = |id| why_not_on(state, class, view.as_ref(), id);
     let nodes = known.map(|(id, node)| (node.name.clone(), verdict(id)));
     nodes.collect()
+}
+
+/// What a pod prefers of each node that fits one more pod of its class.
+pub(crate) fn preferences(
+    state: &mut ClusterState,
+    pod: PodId,
+) -> BTreeMap<Box<str>, PreferenceScores> {
+    let class = state.pods[pod].class;
+    state.refresh(class);
+    let mut nodes: Vec<NodeId> = state.nodes.numbers().collect();
+    nodes.retain(|node| state.fits_on(class, *node) > 0);
+    let scores = state.preference_scores(pod, &nodes).into_iter();
+    let names = nodes.iter().map(|node| state.nodes[*node].name.clone());
+    names.zip(scores).collect()
 }
 
 /// What keeps one more pod of a class off a node that is known, in words that follow `3 node(s)`;

@@ -22,7 +22,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> Option<Box<Relations>> 
         namespace: pod.metadata.namespace.clone(),
         affinity: terms(pod, near, "podAffinity", problems),
         anti_affinity: terms(pod, far, "podAntiAffinity", problems),
-        spread: spread(pod, problems),
+        spread: spread(pod, false, problems),
     };
     (!relations.is_empty()).then(|| Box::new(relations))
 }
@@ -43,7 +43,8 @@ pub(super) fn foreign(pod: &Pod) -> Option<Box<Relations>> {
     (!relations.is_empty()).then(|| Box::new(relations))
 }
 
-fn terms(
+/// The required terms of an affinity; `name`: which field it is.
+pub(super) fn terms(
     pod: &Pod,
     affinity: Option<&PodAffinity>,
     name: &str,
@@ -58,7 +59,13 @@ fn terms(
         .collect()
 }
 
-fn term(pod: &Pod, term: &PodAffinityTerm, field: &str, problems: &mut Problems) -> PodTerm {
+/// A term, required or preferred.
+pub(super) fn term(
+    pod: &Pod,
+    term: &PodAffinityTerm,
+    field: &str,
+    problems: &mut Problems,
+) -> PodTerm {
     let mut labels = labels(term.label_selector.as_ref(), field, problems);
     // The API server writes what these keys mean into the selector when a pod is made. The pod of a
     // file was not made by it.
@@ -93,12 +100,13 @@ fn term(pod: &Pod, term: &PodAffinityTerm, field: &str, problems: &mut Problems)
     }
 }
 
-fn spread(pod: &Pod, problems: &mut Problems) -> Vec<SpreadRule> {
+/// The topology spread constraints that are rules, or those that are `preferred`.
+pub(super) fn spread(pod: &Pod, preferred: bool, problems: &mut Problems) -> Vec<SpreadRule> {
     let constraints = pod.spec.topology_spread_constraints.as_deref();
     let constraints = constraints.unwrap_or_default().iter().enumerate();
     // Without the field it is a rule, as in the API server's defaults.
     let rules = constraints.filter(|(_, constraint)| {
-        constraint.when_unsatisfiable.as_deref() != Some("ScheduleAnyway")
+        (constraint.when_unsatisfiable.as_deref() == Some("ScheduleAnyway")) == preferred
     });
     let rules: Vec<(usize, &TopologySpreadConstraint)> = rules.collect();
     let rules = problems.at_most(limits::POD_TERMS, &rules, "spec.topologySpreadConstraints");
@@ -192,31 +200,35 @@ fn selects(pod: &Pod, labels: Option<&facts::LabelSelector>) -> bool {
 
 /// All text of the rules, in bytes.
 pub(super) fn text_of(relations: &Relations) -> usize {
-    let of_selector = |selector: &facts::LabelSelector| -> usize {
-        let equal = selector.match_labels.iter();
-        let equal = equal.map(|(key, value)| key.len() + value.len());
-        let expressions = selector
-            .match_expressions
-            .iter()
-            .map(|one| one.key.len() + one.values.iter().map(|value| value.len()).sum::<usize>());
-        equal.chain(expressions).sum()
-    };
     let terms = relations.affinity.iter().chain(&relations.anti_affinity);
-    let terms = terms.map(|term| {
-        let selectors = term
-            .selection
-            .labels
-            .iter()
-            .chain(&term.selection.namespace_selector);
-        let namespaces = term.selection.namespaces.iter().map(|name| name.len());
-        let text: usize = selectors.map(of_selector).chain(namespaces).sum();
-        term.topology_key.len() + text
-    });
-    let spread = relations
-        .spread
+    let terms = terms.map(|term| term.topology_key.len() + text_of_selection(&term.selection));
+    terms.chain([text_of_spread(&relations.spread)]).sum()
+}
+
+/// All text by which pods are selected, in bytes.
+pub(super) fn text_of_selection(selection: &PodSelection) -> usize {
+    let selectors = selection.labels.iter().chain(&selection.namespace_selector);
+    let namespaces = selection.namespaces.iter().map(|name| name.len());
+    selectors.map(text_of_selector).chain(namespaces).sum()
+}
+
+/// All text of topology spread constraints, in bytes.
+pub(super) fn text_of_spread(rules: &[SpreadRule]) -> usize {
+    let text = |rule: &SpreadRule| {
+        let labels = rule.labels.iter().map(text_of_selector);
+        rule.topology_key.len() + labels.sum::<usize>()
+    };
+    rules.iter().map(text).sum()
+}
+
+fn text_of_selector(selector: &facts::LabelSelector) -> usize {
+    let equal = selector.match_labels.iter();
+    let equal = equal.map(|(key, value)| key.len() + value.len());
+    let expressions = selector
+        .match_expressions
         .iter()
-        .map(|rule| rule.topology_key.len() + rule.labels.iter().map(of_selector).sum::<usize>());
-    terms.chain(spread).sum()
+        .map(|one| one.key.len() + one.values.iter().map(|value| value.len()).sum::<usize>());
+    equal.chain(expressions).sum()
 }
 
 #[cfg(test)]

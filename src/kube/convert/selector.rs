@@ -4,7 +4,7 @@ use super::limits;
 use super::problems::Problems;
 use crate::kube::objects::{self, LabelSelector, Requirement};
 use gpu_batch_policies::facts::{
-    self, MatchOperator, MatchRequirement, NodeSelectorTerm, Problem, SelectorRequirement,
+    self, MatchOperator, MatchRequirement, NodeSelectorTerm, SelectorRequirement,
 };
 use std::fmt;
 
@@ -25,14 +25,8 @@ pub(super) fn node_affinity(
     Some(terms.collect())
 }
 
-/// The mistakes of a term for which the API server would refuse it.
-pub(super) fn mistakes(term: &objects::NodeSelectorTerm, field: &str) -> Vec<Problem> {
-    let mut problems = Problems::default();
-    node_selector_term(term, field, &mut problems);
-    problems.impossible()
-}
-
-fn node_selector_term(
+/// A term of required or preferred node affinity.
+pub(super) fn node_selector_term(
     term: &objects::NodeSelectorTerm,
     field: impl fmt::Display,
     problems: &mut Problems,

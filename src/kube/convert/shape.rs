@@ -1,7 +1,7 @@
 //! What decides where a pod can run.
 
 use super::problems::Problems;
-use super::{limits, relation, resources, selector, unsupported};
+use super::{limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
     HostPort, NodeFeature, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration,
@@ -25,6 +25,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         host_ports: host_ports(pod, problems),
         features: features(&pod.spec),
         relations: relation::own(pod, problems),
+        preferences: preference::own(pod, problems),
         unsupported,
     };
     shape.unsupported.truncate(limits::PROBLEMS);
@@ -41,6 +42,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         shape.node_affinity = None;
         shape.tolerations.clear();
         shape.relations = None;
+        shape.preferences = None;
     }
     shape
 }
@@ -59,13 +61,15 @@ fn features(spec: &PodSpec) -> Vec<NodeFeature> {
     NodeFeature::ALL.into_iter().filter(needs).collect()
 }
 
-/// The shape of another scheduler's pod: the room that it takes, and which pods it keeps away.
+/// The shape of another scheduler's pod: the room that it takes, and which pods it keeps away or
+/// would rather have near it, or far from it.
 pub(super) fn foreign(pod: &Pod) -> PodShape {
     let mut unread = Problems::default();
     PodShape {
         requests: resources::requests(pod, &mut unread),
         host_ports: host_ports(pod, &mut unread),
         relations: relation::foreign(pod),
+        preferences: preference::foreign(pod),
         ..PodShape::default()
     }
 }
@@ -199,11 +203,13 @@ fn text_of(shape: &PodShape) -> usize {
         .iter()
         .map(|toleration| toleration.key.len() + toleration.value.len());
     let relations = shape.relations.as_deref().map(relation::text_of);
+    let preferences = shape.preferences.as_deref().map(preference::text_of);
     let own = pairs.chain(terms).chain(tolerations);
-    own.chain(relations).sum()
+    own.chain(relations).chain(preferences).sum()
 }
 
-fn text_of_term(term: &NodeSelectorTerm) -> usize {
+/// All text of a term, in bytes.
+pub(super) fn text_of_term(term: &NodeSelectorTerm) -> usize {
     let requirements = term.match_expressions.iter().chain(&term.match_fields);
     let texts = requirements.map(|requirement| {
         let values = requirement.values.iter().map(|value| value.len());

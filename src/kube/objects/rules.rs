@@ -17,12 +17,25 @@ pub struct Affinity {
     pub pod_anti_affinity: Option<PodAffinity>,
 }
 
-/// `nodeAffinity`, without its preferences.
+/// `nodeAffinity`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct NodeAffinity {
     /// `requiredDuringSchedulingIgnoredDuringExecution`.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<NodeSelector>,
+    /// `preferredDuringSchedulingIgnoredDuringExecution`.
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    pub preferred: Option<Vec<PreferredNodeTerm>>,
+}
+
+/// A preferred term of `nodeAffinity`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PreferredNodeTerm {
+    /// `weight`, from 1 to 100.
+    pub weight: i64,
+    /// `preference`.
+    pub preference: NodeSelectorTerm,
 }
 
 /// A node selector: one of the terms must hold.
@@ -66,12 +79,25 @@ pub struct LabelSelector {
     pub match_expressions: Option<Vec<Requirement>>,
 }
 
-/// `podAffinity` or `podAntiAffinity`, without preferences.
+/// `podAffinity` or `podAntiAffinity`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PodAffinity {
     /// `requiredDuringSchedulingIgnoredDuringExecution`.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<Vec<PodAffinityTerm>>,
+    /// `preferredDuringSchedulingIgnoredDuringExecution`.
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    pub preferred: Option<Vec<WeightedPodAffinityTerm>>,
+}
+
+/// A preferred term of `podAffinity` or `podAntiAffinity`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WeightedPodAffinityTerm {
+    /// `weight`, from 1 to 100.
+    pub weight: i64,
+    /// `podAffinityTerm`.
+    pub pod_affinity_term: PodAffinityTerm,
 }
 
 /// A term: a pod that it selects, in the domain of a node.

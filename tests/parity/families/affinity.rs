@@ -95,7 +95,7 @@ fn node_affinity(draw: &mut Draw) -> Value {
     affinity
 }
 
-fn term(draw: &mut Draw) -> Value {
+pub(super) fn term(draw: &mut Draw) -> Value {
     let mut term = json!({});
     if draw.percent(80) {
         term["matchExpressions"] = draw.list(4, expression);

@@ -5,13 +5,23 @@ use serde_json::{Value, json};
 use super::draw::Draw;
 use super::{each, of, taints, world};
 
-const KEYS: &[&str] = &["zone", "rack", "kubernetes.io/hostname"];
+pub(super) const KEYS: &[&str] = &["zone", "rack", "kubernetes.io/hostname"];
 const APPS: &[&str] = &["web", "db", "batch"];
 const NAMESPACES: &[&str] = &["default", "other", "third"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Labelled nodes, labelled pods on them, and a pod with rules about pods.
 pub(crate) fn case(draw: &mut Draw) -> Value {
+    let mut case = of_pods(draw);
+    if draw.percent(30) {
+        taints::add(draw, &mut case);
+    }
+    add(draw, &mut case);
+    case
+}
+
+/// Nodes and pods on them, each with its own name.
+pub(super) fn of_pods(draw: &mut Draw) -> Value {
     let nodes = world::nodes(draw);
     let mut pods = world::bound(draw, &nodes, |_| world::pod());
     pods.extend(world::bound(draw, &nodes, |_| world::pod()));
@@ -19,12 +29,7 @@ pub(crate) fn case(draw: &mut Draw) -> Value {
         pod["metadata"]["name"] = json!(format!("bound-{index}"));
         pod["metadata"]["uid"] = json!(format!("uid-{index}"));
     }
-    let mut case = of(nodes, pods, world::pod());
-    if draw.percent(30) {
-        taints::add(draw, &mut case);
-    }
-    add(draw, &mut case);
-    case
+    of(nodes, pods, world::pod())
 }
 
 /// Labels nodes, pods and namespaces, and gives pods rules.
@@ -72,7 +77,7 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     }
 }
 
-fn labels(draw: &mut Draw, pod: &mut Value) {
+pub(super) fn labels(draw: &mut Draw, pod: &mut Value) {
     if draw.percent(90) {
         pod["metadata"]["labels"]["app"] = json!(draw.pick(APPS));
     }
@@ -91,7 +96,7 @@ fn terms(draw: &mut Draw) -> Value {
     draw.several(count, term).into()
 }
 
-fn term(draw: &mut Draw) -> Value {
+pub(super) fn term(draw: &mut Draw) -> Value {
     let mut term = json!({"topologyKey": draw.pick(KEYS)});
     if draw.percent(92) {
         term["labelSelector"] = selector(draw);
@@ -129,7 +134,7 @@ fn selector(draw: &mut Draw) -> Value {
     }
 }
 
-fn constraints(draw: &mut Draw) -> Value {
+pub(super) fn constraints(draw: &mut Draw) -> Value {
     // The API server lets each key in once.
     let mut keys = KEYS.to_vec();
     let count = 1 + draw.below(3);
@@ -140,7 +145,7 @@ fn constraints(draw: &mut Draw) -> Value {
     constraints.into()
 }
 
-fn constraint(draw: &mut Draw, key: &str) -> Value {
+pub(super) fn constraint(draw: &mut Draw, key: &str) -> Value {
     let mut constraint = json!({
         "topologyKey": key,
         "maxSkew": 1 + draw.below(2),

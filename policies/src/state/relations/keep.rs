@@ -1,11 +1,17 @@
 //! Tallies follow pods, nodes and classes.
 
-use super::{ClassRelations, Counted, DomainKey, Tally, differs_in_set};
-use crate::facts::{PodSelection, PodShape, PodTerm, Relations as Rules, label};
+use super::{ClassRelations, Counted, DomainKey, OfSet, Tally, differs_in_set};
+use crate::facts::{
+    PodSelection, PodShape, PodTerm, Preferences, Relations as Rules, SpreadRule, label,
+};
 use crate::ids::{ById, ClassId, DomainKeyId, LabelSetId, NodeId, PodId, TallyId};
 use crate::state::ClusterState;
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 use smallvec::SmallVec;
+
+/// What a node gets for each pod whose required affinity selects the pod to be placed
+/// (`hardPodAffinityWeight`).
+const REQUIRED_DRAWS: i32 = 1;
 
 impl ClusterState {
     /// What a new class has to do with other pods; `None`: nothing. `kept_out`: the terms of others
@@ -15,20 +21,28 @@ impl ClusterState {
         shape: &PodShape,
         kept_out: &[TallyId],
     ) -> Option<Box<ClassRelations>> {
-        if shape.relations.is_none() && kept_out.is_empty() {
+        let (rules, preferences) = (shape.relations.as_deref(), shape.preferences.as_deref());
+        if rules.is_none() && preferences.is_none() && kept_out.is_empty() {
             return None;
         }
         let mut class = ClassRelations {
             kept_out: kept_out.to_vec(),
-            included_as_of: u64::MAX,
             ..ClassRelations::default()
         };
         for tally in kept_out {
             self.relations.tallies[*tally].classes += 1;
         }
-        let Some(rules) = shape.relations.as_deref() else {
-            return Some(Box::new(class));
-        };
+        if let Some(rules) = rules {
+            self.begin_rules(&mut class, rules);
+        }
+        if let Some(preferences) = preferences {
+            self.begin_preferences(&mut class, preferences);
+        }
+        self.begin_drawing(&mut class, shape);
+        Some(Box::new(class))
+    }
+
+    fn begin_rules(&mut self, class: &mut ClassRelations, rules: &Rules) {
         let selections: Vec<PodSelection> = rules
             .affinity
             .iter()
@@ -57,14 +71,50 @@ impl ClusterState {
                 false => class.carries.push(carrying),
             }
         }
-        for (at, rule) in rules.spread.iter().enumerate() {
-            let key = self.domain_key(&rule.topology_key);
-            let selection = super::spread_selection(rules, at);
-            class
-                .spread
-                .push(self.tally(Counted::Spread(selection, key)));
+        class.spread.tallies = self.spread_tallies(&rules.namespace, &rules.spread);
+    }
+
+    fn begin_preferences(&mut self, class: &mut ClassRelations, preferences: &Preferences) {
+        for term in &preferences.pods {
+            let key = self.domain_key(&term.topology_key);
+            let selected = self.tally(Counted::Selected(vec![term.selection.clone()], key));
+            class.preferred.push((selected, term.weight));
         }
-        Some(Box::new(class))
+        let spread = self.spread_tallies(&preferences.namespace, &preferences.spread);
+        class.preferred_spread.tallies = spread;
+    }
+
+    /// Begins the tallies of the terms by which pods of a class draw others, or send them away.
+    fn begin_drawing(&mut self, class: &mut ClassRelations, shape: &PodShape) {
+        let preferred = shape.preferences.iter().flat_map(|it| &it.pods);
+        let preferred = preferred.map(|term| (&*term.topology_key, &term.selection, term.weight));
+        let required = shape.relations.iter().flat_map(|it| &it.affinity);
+        let required = required.map(|term| (&*term.topology_key, &term.selection, REQUIRED_DRAWS));
+        let mut terms: Vec<(&str, &PodSelection, i32)> = Vec::new();
+        for (key, selection, weight) in preferred.chain(required) {
+            match terms
+                .iter_mut()
+                .find(|(of, pods, _)| (*of, *pods) == (key, selection))
+            {
+                Some((_, _, sum)) => *sum += weight,
+                None => terms.push((key, selection, weight)),
+            }
+        }
+        for (key, selection, weight) in terms {
+            let key = self.domain_key(key);
+            let drawing = self.tally(Counted::Drawing(selection.clone(), key, weight));
+            class.carries.push(drawing);
+        }
+    }
+
+    fn spread_tallies(&mut self, namespace: &str, rules: &[SpreadRule]) -> Vec<TallyId> {
+        let mut tallies = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let key = self.domain_key(&rule.topology_key);
+            let selection = super::spread_selection(namespace, rule);
+            tallies.push(self.tally(Counted::Spread(selection, key)));
+        }
+        tallies
     }
 
     /// Forgets what a class that is gone had to do with other pods.
@@ -82,6 +132,7 @@ impl ClusterState {
             for set in self.relations.of_set.made_mut() {
                 set.counted.retain(|tally| *tally != id);
                 set.kept_out.retain(|tally| *tally != id);
+                set.drawn.retain(|tally| *tally != id);
             }
             let key = of.key();
             self.relations.keys[key].tallies -= 1;
@@ -121,7 +172,7 @@ impl ClusterState {
         }
         let differs_in_set = of.selections().iter().any(differs_in_set);
         relations.keys[of.key()].tallies += 1;
-        let is_carried = matches!(of, Counted::Carrying(..));
+        let (is_carried, keeps_out) = (of.is_carried(), matches!(of, Counted::Carrying(..)));
         let of = Arc::new(of);
         let id = relations.tallies.insert(Tally {
             of: of.clone(),
@@ -134,10 +185,12 @@ impl ClusterState {
         relations.tally_ids.insert(of, id);
         // Mostly the first pod of an application brings the rule, and there is nothing to count.
         if self.match_sets(id) {
-            match is_carried {
-                // Pods with the term enter its class after this, and are counted then.
-                true => self.relations.new_terms.push(id),
-                false => self.count_all(id),
+            // Pods with the term enter its class after this, and are counted then.
+            if !is_carried {
+                self.count_all(id);
+            }
+            if keeps_out {
+                self.relations.new_terms.push(id);
             }
         }
         id
@@ -146,7 +199,6 @@ impl ClusterState {
     /// Finds the label sets whose pods a tally may select. Returns whether there is any.
     fn match_sets(&mut self, id: TallyId) -> bool {
         let tally = &self.relations.tallies[id];
-        let is_carried = matches!(*tally.of, Counted::Carrying(..));
         let mut selected: Vec<LabelSetId> = Vec::new();
         for (namespace, set) in self.budgets.label_sets() {
             let spans = |selection: &PodSelection| self.spans(selection, namespace);
@@ -155,33 +207,23 @@ impl ClusterState {
             }
         }
         let is_any = !selected.is_empty();
+        let of = tally.of.clone();
         for set in selected {
-            let of_set = &mut self.relations.of_set[set];
-            match is_carried {
-                true => of_set.kept_out.push(id),
-                false => of_set.counted.push(id),
-            }
+            self.relations.of_set[set].add(&of, id);
         }
         is_any
     }
 
     /// Finds the tallies that may select the pods of a new label set.
     pub(crate) fn match_tallies(&mut self, set: LabelSetId, namespace: &str) {
-        let of_set = &mut self.relations.of_set[set];
-        of_set.counted.clear();
-        of_set.kept_out.clear();
-        let (mut counted, mut kept_out) = (SmallVec::new(), SmallVec::new());
+        let mut of_set = OfSet::default();
         for (id, tally) in self.relations.tallies.iter() {
             let spans = |selection: &PodSelection| self.spans(selection, namespace);
             if tally.may_select(namespace, spans, self.budgets.stated(set)) {
-                match *tally.of {
-                    Counted::Carrying(..) => kept_out.push(id),
-                    Counted::Selected(..) | Counted::Spread(..) => counted.push(id),
-                }
+                of_set.add(&tally.of, id);
             }
         }
-        let of_set = &mut self.relations.of_set[set];
-        (of_set.counted, of_set.kept_out) = (counted, kept_out);
+        self.relations.of_set[set] = of_set;
     }
 
     /// Counts all pods on nodes in a tally that has none yet.
@@ -201,7 +243,7 @@ impl ClusterState {
         let record = &self.pods[pod];
         let tally = &self.relations.tallies[id];
         match &*tally.of {
-            Counted::Carrying(..) => {
+            Counted::Carrying(..) | Counted::Drawing(..) => {
                 let relations = self.classes[record.class].relations.as_deref();
                 relations.is_some_and(|relations| relations.carries.contains(&id))
             }
@@ -243,6 +285,12 @@ impl ClusterState {
     fn spans(&self, selection: &PodSelection, namespace: &str) -> bool {
         let labels = self.namespaces.get(namespace);
         selection.spans(namespace, |key| label(labels?, key))
+    }
+
+    /// The terms of others that draw a pod or send it away.
+    pub(super) fn drawn(&self, pod: PodId) -> impl Iterator<Item = TallyId> {
+        let drawn = self.relations.of_set[self.pods[pod].label_set].drawn.iter();
+        drawn.copied().filter(move |id| self.selects(*id, pod))
     }
 
     /// The terms of others' anti-affinity that select a pod, sorted.
@@ -293,6 +341,7 @@ impl ClusterState {
     /// count in the domains that its labels name.
     pub(crate) fn relabel(&mut self, node: NodeId) {
         self.relations.version += 1;
+        self.follow_soft_taints(node);
         if self.relations.is_empty() {
             return;
         }

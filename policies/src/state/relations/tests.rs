@@ -3,8 +3,8 @@
 use crate::event::{Object, ObjectKey};
 use crate::facts::{
     LabelSelector, Labels, MatchOperator, NamespaceFacts, NodeFacts, PodFacts, PodLabels, PodPhase,
-    PodSelection, PodShape, PodTerm, Relations, SelectorRequirement, SpreadRule, Taint,
-    TaintEffect, Uid, label,
+    PodSelection, PodShape, PodTerm, Preferences, PreferredPods, Relations, SelectorRequirement,
+    SpreadRule, Taint, TaintEffect, Uid, label,
 };
 use crate::filter::{self, Filter};
 use crate::state::ClusterState;
@@ -90,6 +90,39 @@ impl Told {
             true => Err(Filter::OthersAntiAffinity),
             false => Ok(()),
         }
+    }
+
+    /// What the preferred terms of a pod, and the terms of all pods on nodes, give a node.
+    fn drawn_to(&self, pod: &PodFacts, node: &NodeFacts) -> i64 {
+        let preferred = |of: &PodFacts| {
+            let preferences = of.shape.preferences.clone();
+            preferences.map(|it| it.pods).unwrap_or_default()
+        };
+        let required = |of: &PodFacts| {
+            let relations = of.shape.relations.clone();
+            let terms = relations.map(|it| it.affinity).unwrap_or_default();
+            let drawing = terms.into_iter().map(|term| PreferredPods {
+                weight: 1,
+                topology_key: term.topology_key,
+                selection: term.selection,
+            });
+            drawing.collect::<Vec<_>>()
+        };
+        let mut sum = 0;
+        for (other, on) in self.placed() {
+            let near = |term: &&PreferredPods| {
+                let domain = label(&on.labels, &term.topology_key);
+                domain.is_some() && domain == label(&node.labels, &term.topology_key)
+            };
+            for term in preferred(pod).iter().filter(near) {
+                sum += i64::from(term.weight) * i64::from(self.selects(&term.selection, other));
+            }
+            let carried = [preferred(other), required(other)].concat();
+            for term in carried.iter().filter(near) {
+                sum += i64::from(term.weight) * i64::from(self.selects(&term.selection, pod));
+            }
+        }
+        sum
     }
 
     fn spread(&self, pod: &PodFacts, rules: &Relations, node: &NodeFacts) -> Result<(), Filter> {
@@ -302,6 +335,24 @@ fn node(number: u8, values: &[Option<u8>], tainted: bool) -> NodeFacts {
     }
 }
 
+/// Some pods prefer what others require.
+fn preferences(change: &PodChange) -> Preferences {
+    let (near, far, _) = &change.rules;
+    let weighted = |terms: &[PodTerm], weight: i32| -> Vec<PreferredPods> {
+        let terms = terms.iter().filter(|_| change.app != "a");
+        let preferred = terms.map(|term| PreferredPods {
+            weight,
+            topology_key: term.topology_key.clone(),
+            selection: term.selection.clone(),
+        });
+        preferred.collect()
+    };
+    Preferences {
+        pods: [weighted(near, 7), weighted(far, -3)].concat(),
+        ..Preferences::default()
+    }
+}
+
 fn pod(number: u8, change: &PodChange) -> PodFacts {
     let name = format!("pod-{number}");
     let numbered = change.numbered.then(|| (POD_NAME, name.clone()));
@@ -326,6 +377,7 @@ fn pod(number: u8, change: &PodChange) -> PodFacts {
             })
             .collect(),
     };
+    let preferences = preferences(change);
     if !change.ours {
         (relations.affinity, relations.spread) = (Vec::new(), Vec::new());
     }
@@ -334,6 +386,7 @@ fn pod(number: u8, change: &PodChange) -> PodFacts {
         requests: vec![("cpu".into(), 1), ("pods".into(), 1)],
         node_selector: labels(selector.map(|zone| ("zone", format!("{zone}")))),
         relations: (!relations.is_empty()).then(|| Box::new(relations)),
+        preferences: (!preferences.is_empty()).then(|| Box::new(preferences)),
         ..PodShape::default()
     };
     PodFacts {
@@ -421,8 +474,57 @@ fn compare(state: &mut ClusterState, told: &Told) -> Result<(), TestCaseError> {
             let expected = told.verdict(facts, node);
             prop_assert_eq!(verdict, expected, "{} on {}", facts.name, node.name);
         }
+        let pod = state.pod_ids[&facts.uid];
+        for node in told.nodes.values() {
+            let drawn = state.drawn_to(pod, &[state.node_ids[&node.name]]);
+            let expected = told.drawn_to(facts, node);
+            prop_assert_eq!(drawn, [expected], "{} on {}", facts.name, node.name);
+        }
     }
     Ok(())
+}
+
+#[test]
+fn a_node_that_pods_only_name_counts_for_no_spread() {
+    let change = |app, node, ours, spread: Vec<SpreadRule>| {
+        Box::new(PodChange {
+            namespace: "two",
+            app,
+            numbered: false,
+            node,
+            deleted: false,
+            ours,
+            rules: (Vec::new(), Vec::new(), spread),
+            zone: None,
+        })
+    };
+    let rule = SpreadRule {
+        topology_key: "host".into(),
+        max_skew: 1,
+        min_domains: 1,
+        labels: Some(LabelSelector {
+            match_labels: vec![("app".into(), "a".into())],
+            match_expressions: Vec::new(),
+        }),
+        selects_own_labels: false,
+        honors_affinity: false,
+        honors_taints: false,
+    };
+    let host = |number| Change::Node(number, vec![None, None, Some(0)], false);
+    let changes = [
+        host(0),
+        Change::Pod(3, change("a", None, true, vec![rule])),
+        Change::NoNode(0),
+        host(4),
+        Change::Pod(2, change("a", Some(4), false, Vec::new())),
+        // The number of node 0 is given again.
+        Change::Pod(1, change("a", Some(0), false, Vec::new())),
+    ];
+    let (mut state, mut told) = (ClusterState::new(), Told::default());
+    for change in &changes {
+        apply(&mut state, &mut told, change);
+        compare(&mut state, &told).unwrap();
+    }
 }
 
 proptest! {

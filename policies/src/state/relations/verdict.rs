@@ -1,9 +1,9 @@
 //! Whether the pods on nodes let one more pod of a class in.
 
-use super::{ClassRelations, DomainKey, Relations};
-use crate::facts::SpreadRule;
+use super::{ClassRelations, DomainKey, Relations, SpreadTallies};
+use crate::facts::{PodShape, SpreadRule};
 use crate::filter::{self, Filter};
-use crate::ids::{ClassId, GangId, NodeId, TallyId};
+use crate::ids::{ById, ClassId, GangId, NodeId, TallyId};
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use alloc::{vec, vec::Vec};
@@ -145,8 +145,14 @@ impl ClusterState {
         let relations = self
             .classes
             .get(class)
-            .and_then(|class| class.relations.as_deref());
+            .and_then(|class| class.relations.as_deref())
+            .filter(|relations| relations.decides());
         relations.map_or(0, |relations| self.relations.stamp(relations))
+    }
+
+    /// A number that changes when labels or taints of any node change.
+    pub(crate) fn labels_version(&self) -> u64 {
+        self.relations.version
     }
 
     /// Whether where pods of a class may go depends on other pods.
@@ -165,14 +171,15 @@ impl ClusterState {
     /// What other pods say of a class; `None`: it does not depend on them.
     pub(crate) fn view(&self, id: ClassId) -> Option<View<'_>> {
         let relations = &self.relations;
-        let class = self.classes[id].relations.as_deref()?;
+        let class = self.classes[id].relations.as_deref();
+        let class = class.filter(|class| class.decides())?;
         let rules = self.classes[id].shape.relations.as_deref();
         // Each term that selects a pod counts it once; without a label it counts nowhere.
         let none = |tally: &TallyId| relations.tallies[*tally].total == 0;
         let may_be_first = class.likes_itself && class.affinity.iter().all(none);
         let spread = rules.map_or(&[] as &[SpreadRule], |rules| &rules.spread);
-        let spread = spread.iter().zip(&class.spread).enumerate();
-        let spread = spread.map(|(at, (rule, tally))| self.spread_view(class, rule, at, *tally));
+        let spread = spread.iter().enumerate();
+        let spread = spread.map(|(at, rule)| self.spread_view(class, rule, at));
         Some(View {
             relations,
             class,
@@ -186,24 +193,8 @@ impl ClusterState {
         class: &'a ClassRelations,
         rule: &'a SpreadRule,
         at: usize,
-        tally: TallyId,
     ) -> SpreadView<'a> {
-        let tally = &self.relations.tallies[tally];
-        let key = &self.relations.keys[tally.of.key()];
-        // Of each domain, one more than the pods there; 0: no node of it counts.
-        let mut found: Vec<u32> = vec![0; key.values.len() + 1];
-        for (node, _) in self.nodes.iter() {
-            if class.included[node] & (1 << at) == 0 {
-                continue;
-            }
-            let domain = &mut found[key.of_node[node] as usize];
-            let pods = tally
-                .counts
-                .get(crate::ids::Id::index(node))
-                .copied()
-                .unwrap_or(0);
-            *domain = (*domain).max(1) + pods;
-        }
+        let found = self.counts_by_domain(&class.spread, at);
         let domains = found.iter().filter(|found| **found > 0);
         let (domains, fewest) = domains.fold((0u32, u32::MAX), |(domains, fewest), found| {
             (domains + 1, fewest.min(found - 1))
@@ -211,7 +202,7 @@ impl ClusterState {
         let counts = found.iter().map(|found| found.saturating_sub(1)).collect();
         SpreadView {
             rule,
-            key,
+            key: &self.relations.keys[self.relations.tallies[class.spread.tallies[at]].of.key()],
             counts,
             fewest: match domains < rule.min_domains {
                 true => 0,
@@ -220,28 +211,51 @@ impl ClusterState {
         }
     }
 
-    /// Works out which nodes count for the rules of spread of a class, if nodes have changed.
+    /// By the number of each domain of a topology spread constraint, one more than the pods that it
+    /// counts there; 0: no node of the domain counts.
+    pub(super) fn counts_by_domain(&self, spread: &SpreadTallies, at: usize) -> Vec<u32> {
+        let tally = &self.relations.tallies[spread.tallies[at]];
+        let key = &self.relations.keys[tally.of.key()];
+        let mut found: Vec<u32> = vec![0; key.values.len() + 1];
+        for (node, _) in self.nodes.iter() {
+            if spread.included[node] & (1 << at) == 0 {
+                continue;
+            }
+            let domain = &mut found[key.of_node[node] as usize];
+            *domain = (*domain).max(1) + tally.at(node);
+        }
+        found
+    }
+
+    /// Works out which nodes count for the topology spread constraints of a class, if nodes have
+    /// changed.
     pub(crate) fn include_nodes(&mut self, id: ClassId) {
-        let version = self.relations.version;
-        let class = &mut self.classes[id];
-        let Some(relations) = class.relations.as_deref_mut() else {
+        let shape = self.classes[id].shape.clone();
+        let Some(mut relations) = self.classes[id].relations.take() else {
             return;
         };
-        if relations.spread.is_empty() || relations.included_as_of == version {
+        if let Some(rules) = &shape.relations {
+            self.include(&shape, &rules.spread, &mut relations.spread);
+        }
+        if let Some(preferences) = &shape.preferences {
+            self.include(&shape, &preferences.spread, &mut relations.preferred_spread);
+        }
+        self.classes[id].relations = Some(relations);
+    }
+
+    fn include(&self, shape: &PodShape, rules: &[SpreadRule], spread: &mut SpreadTallies) {
+        let version = Some(self.relations.version);
+        if rules.is_empty() || spread.included_as_of == version {
             return;
         }
-        relations.included_as_of = version;
-        let shape = &class.shape;
-        let rules = shape
-            .relations
-            .as_deref()
-            .map_or(&[] as &[_], |rules| &rules.spread);
+        spread.included_as_of = version;
+        // The number of a node that is gone may stand for another one by now.
+        spread.included = ById::default();
         let selects_all = shape.node_selector.is_empty() && shape.node_affinity.is_none();
-        let keys = relations
-            .spread
-            .iter()
-            .map(|tally| self.relations.tallies[*tally].of.key());
-        let keys: Vec<_> = keys.collect();
+        let tallies = spread.tallies.iter();
+        let keys: Vec<_> = tallies
+            .map(|tally| self.relations.tallies[*tally].of.key())
+            .collect();
         for (node, record) in self.nodes.iter() {
             let mut bits = 0;
             let has_labels = |key| self.relations.keys[key].of_node[node] > 0;
@@ -257,7 +271,7 @@ impl ClusterState {
                     bits |= u32::from(counts) << at;
                 }
             }
-            relations.included[node] = bits;
+            spread.included[node] = bits;
         }
     }
 }

@@ -6,10 +6,10 @@ use gpu_batch_policies::facts::{
     LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts,
     NodeFeature, NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement,
     PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape,
-    PodTerm, PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
-    Relations, ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint,
-    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
-    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    PodTerm, Preferences, PreferredNodes, PreferredPods, PriorityClassFacts, Problem, Protocol,
+    QueueFacts, QueueResource, Readiness, Relations, ScheduledCondition, SelectorRequirement,
+    SpreadRule, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator,
+    TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -65,9 +65,12 @@ fields! {
     ScheduledCondition { reason, message }
     PodShape {
         requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
-        features, relations, unsupported,
+        features, relations, preferences, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
+    Preferences { namespace, nodes, pods, spread }
+    PreferredNodes { weight, term }
+    PreferredPods { weight, topology_key, selection }
     PodTerm { topology_key, selection, selects_own_labels }
     PodSelection { namespaces, namespace_selector, labels }
     SpreadRule {

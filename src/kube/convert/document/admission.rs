@@ -52,7 +52,7 @@ pub(super) fn refusals(pod: &Pod, document: &Value) -> Vec<Problem> {
         of_toleration(toleration, !seconds.is_null(), &field, &mut problems);
     }
     nodes::required(spec, &mut problems);
-    nodes::preferred(document, &mut problems);
+    nodes::preferred(spec, &mut problems);
     let deadline = spec.active_deadline_seconds;
     if let Some(seconds) = deadline.filter(|seconds| !(1..=i64::from(i32::MAX)).contains(seconds)) {
         let message = format_args!("{seconds} is not from 1 to {}", i32::MAX);

@@ -132,11 +132,23 @@ static AFFINITY: Message = Message(&[
     (3, "podAntiAffinity", Inner(&POD_AFFINITY)),
 ]);
 
-static NODE_AFFINITY: Message = Message(&[(
-    1,
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    Inner(&NODE_SELECTOR),
-)]);
+static NODE_AFFINITY: Message = Message(&[
+    (
+        1,
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        Inner(&NODE_SELECTOR),
+    ),
+    (
+        2,
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        List(&Inner(&PREFERRED_NODE_TERM)),
+    ),
+]);
+
+static PREFERRED_NODE_TERM: Message = Message(&[
+    (1, "weight", Integer),
+    (2, "preference", Inner(&NODE_SELECTOR_TERM)),
+]);
 
 static NODE_SELECTOR: Message =
     Message(&[(1, "nodeSelectorTerms", List(&Inner(&NODE_SELECTOR_TERM)))]);
@@ -152,11 +164,23 @@ static REQUIREMENT: Message = Message(&[
     (3, "values", List(&Text)),
 ]);
 
-static POD_AFFINITY: Message = Message(&[(
-    1,
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    List(&Inner(&POD_AFFINITY_TERM)),
-)]);
+static POD_AFFINITY: Message = Message(&[
+    (
+        1,
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        List(&Inner(&POD_AFFINITY_TERM)),
+    ),
+    (
+        2,
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        List(&Inner(&WEIGHTED_POD_AFFINITY_TERM)),
+    ),
+]);
+
+static WEIGHTED_POD_AFFINITY_TERM: Message = Message(&[
+    (1, "weight", Integer),
+    (2, "podAffinityTerm", Inner(&POD_AFFINITY_TERM)),
+]);
 
 static POD_AFFINITY_TERM: Message = Message(&[
     (1, "labelSelector", Inner(&LABEL_SELECTOR)),

@@ -1,18 +1,11 @@
-//! Node affinity, required and preferred. Of what is required, operators and numbers of values have
-//! been looked at already.
+//! Node affinity, required and preferred. Weights, operators and numbers of values have been looked
+//! at already.
 
 use super::names::{is_key_of, is_node_of, is_value_of};
+use crate::kube::convert::preference::PREFERRED_NODES;
 use crate::kube::convert::problems::Problems;
-use crate::kube::convert::selector::{self, TERMS};
+use crate::kube::convert::selector::TERMS;
 use crate::kube::objects::{NodeSelectorTerm, PodSpec};
-use serde::Deserialize;
-use serde_json::Value;
-
-/// Where the preferences stand in a document, and as a field.
-const PREFERRED: (&str, &str) = (
-    "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
-    "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",
-);
 
 /// The terms of required node affinity.
 pub(super) fn required(spec: &PodSpec, problems: &mut Problems) {
@@ -37,40 +30,13 @@ pub(super) fn required(spec: &PodSpec, problems: &mut Problems) {
     }
 }
 
-/// Preferences, which the scheduler does not read.
-pub(super) fn preferred(document: &Value, problems: &mut Problems) {
-    #[derive(Deserialize)]
-    #[serde(default)]
-    struct Preferred {
-        weight: i64,
-        preference: NodeSelectorTerm,
-    }
-    impl Default for Preferred {
-        fn default() -> Self {
-            let preference = NodeSelectorTerm::default();
-            Self {
-                weight: 0,
-                preference,
-            }
-        }
-    }
-    let (path, field) = PREFERRED;
-    let listed = document.pointer(path).and_then(Value::as_array);
-    for (index, entry) in listed.into_iter().flatten().enumerate() {
-        let field = format!("{field}[{index}]");
-        let Ok(Preferred { weight, preference }) = Preferred::deserialize(entry) else {
-            problems.push(field, "cannot be read");
-            continue;
-        };
-        if !(1..=100).contains(&weight) {
-            let message = format_args!("{weight} is not from 1 to 100");
-            problems.push(format_args!("{field}.weight"), message);
-        }
-        let field = format!("{field}.preference");
-        for problem in selector::mistakes(&preference, &field) {
-            problems.push(problem.field, problem.message);
-        }
-        of_term(&preference, &field, problems);
+/// The terms of preferred node affinity.
+pub(super) fn preferred(spec: &PodSpec, problems: &mut Problems) {
+    let affinity = spec.affinity.as_ref();
+    let preferred = affinity.and_then(|it| it.node_affinity.as_ref()?.preferred.as_ref());
+    for (index, term) in preferred.into_iter().flatten().enumerate() {
+        let field = format!("{PREFERRED_NODES}[{index}].preference");
+        of_term(&term.preference, &field, problems);
     }
 }
 
