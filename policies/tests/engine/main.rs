@@ -26,6 +26,7 @@ mod partial;
 mod parts;
 mod past_use;
 mod placement;
+mod planned;
 mod protected;
 mod quarantine;
 mod races;

@@ -261,6 +261,10 @@ fn pod(facts: &PodFacts, names: &Names, value: &mut Value) {
             facts.bound_pod_group.as_ref().map(ToString::to_string),
         ),
         ("bound-minimum", minima(&facts.bound_minima)),
+        (
+            "planned-node",
+            facts.planned_node.as_ref().map(ToString::to_string),
+        ),
         ("min-member", hints.min_member.map(|n| n.to_string())),
         (
             "preemptible",
