@@ -46,8 +46,8 @@ impl Engine {
     ) -> Result<Vec<NodeAnswer>, Unanswered> {
         let pod = self.asked_pod(pod)?;
         if self.state.pods[pod].is_planned() {
-            let answer = |node: &Box<str>| self.planned_answer(pod, node);
-            return Ok(nodes.iter().map(answer).collect());
+            let nodes = nodes.iter();
+            return Ok(nodes.map(|node| self.planned_answer(pod, node)).collect());
         }
         let nodes = self.state.nodes_named(nodes);
         Ok(self.without_own_hold(pod, |engine| engine.judge_nodes(pod, &nodes)))

@@ -122,9 +122,9 @@ fn a_gang_that_kube_scheduler_never_asks_for_gives_its_places_back_and_is_offere
 fn a_gang_of_which_kube_scheduler_binds_a_part_is_unwound() {
     let mut world = World::of(pair());
     ask_for_all(&mut world, &["g-0"]);
-    world.run(61_000);
-    assert_eq!((world.evictions, world.places("g-1")), (0, "-".into()));
-    world.run(2_000);
+    world.run(60_000);
+    assert_eq!((world.evictions, world.places("g-1")), (0, "n2".into()));
+    world.run(1_500);
     assert_eq!(world.evicted, ["g-0"]);
     assert_eq!(world.places("g-1"), "-");
     assert!(world.engine.audit().is_empty());
