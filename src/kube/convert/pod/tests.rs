@@ -367,7 +367,7 @@ fn a_minimum_on_a_pod_that_belongs_to_nobody_is_a_problem() {
 
 #[test]
 fn the_gate_and_afterwards_the_annotation_say_that_an_extended_pod_is_planned() {
-    let convert = |scheduler: &str, gates: serde_json::Value, annotations: serde_json::Value| {
+    let convert = |scheduler: &str, gates: Value, annotations: Value| {
         let mut converter = Converter::new("gpu-batch", 0).with_extended(Some("default-scheduler"));
         let pod = json!({
             "metadata": {
