@@ -11,7 +11,7 @@ use crate::command::EvictionCause;
 use crate::facts::Uid;
 use crate::ids::GangId;
 use crate::settings::InFlight;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bindings::Binding;
 use outbox::Outbox;
@@ -24,6 +24,8 @@ use timers::Timers;
 #[derive(Debug)]
 pub(crate) struct Binder {
     bindings: BTreeMap<Uid, Binding>,
+    /// Planned pods of which a nomination or the lifting of the gate is under way for a binding.
+    offers: BTreeSet<Uid>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
     pub(crate) takings: Takings,
@@ -37,6 +39,7 @@ impl Binder {
     pub(crate) fn new(limits: InFlight) -> Self {
         Self {
             bindings: BTreeMap::new(),
+            offers: BTreeSet::new(),
             evicting: BTreeMap::new(),
             takings: Takings::default(),
             outbox: Outbox::new(limits),

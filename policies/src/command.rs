@@ -32,6 +32,8 @@ pub enum Action {
     Bind(Bind),
     /// Evicts a pod through the Eviction API, with the UID as precondition.
     Evict(Evict),
+    /// Lifts the gate of a pod, so that kube-scheduler looks at it.
+    Lift(Lift),
     /// Reads a pod by a quorum GET, answered with
     /// [`Outcome::Observed`](crate::event::Outcome::Observed).
     Observe(PodReference),
@@ -72,6 +74,17 @@ pub struct Bind {
     /// The minima that the pod was placed for, from its gang's down to that of its leaf: the
     /// annotation `gpu-batch.io/bound-minimum`. Empty for a gang of one.
     pub minima: Vec<u32>,
+}
+
+/// What makes kube-scheduler look at a pod that has a place: one PATCH of the pod, with the UID as
+/// precondition. It may be sent any number of times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lift {
+    /// The pod, whose [`GANG_GATE`](crate::facts::GANG_GATE) is taken away.
+    pub pod: PodReference,
+    /// The name of the node that was chosen for the pod: the annotation
+    /// `gpu-batch.io/planned-node`.
+    pub node: Box<str>,
 }
 
 /// An eviction.

@@ -1,8 +1,11 @@
 //! What kube-scheduler asks of its extender about a pod, and what the engine answers.
 //!
-//! An *extended* pod is one that kube-scheduler places with the engine as its extender (see
+//! An *extended* pod is one that kube-scheduler asks to bind, with the engine as its extender (see
 //! [`PodFacts::extended`](crate::facts::PodFacts)): kube-scheduler chooses the node, the engine
-//! says which nodes and when, and binds. Source: `k8s.io/kube-scheduler/extender/v1`.
+//! says which nodes and when, and binds. Of a *planned* pod the engine chooses the node, too,
+//! before kube-scheduler looks at the pod: see
+//! [`PodFacts::is_planned`](crate::facts::PodFacts::is_planned). Source:
+//! `k8s.io/kube-scheduler/extender/v1`.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -44,7 +44,7 @@ pub use node::{
     HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
 };
 pub use owner::OwnerReference;
-pub use pod::{GangHints, PodFacts, PodPhase, ScheduledCondition};
+pub use pod::{GANG_GATE, GangHints, PodFacts, PodPhase, ScheduledCondition};
 pub use preference::{Preferences, PreferredNodes, PreferredPods};
 pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};

@@ -73,6 +73,7 @@ impl ApiServer {
             Request::Watch { kind, after } => self.watch(kind, after),
             Request::Bind(bind) => self.bind(&bind, now_ms),
             Request::Evict(evict) => self.evict(&evict.pod, now_ms),
+            Request::Lift(lift) => self.lift(lift, now_ms),
             Request::PatchStatus(patch) => self.patch_status(patch),
             Request::Lease(request) => self.handle_lease(&request, now_ms),
             Request::Publish(_) => {

@@ -15,7 +15,7 @@ use crate::faults::{FaultKind, Faults};
 use crate::random::Random;
 use disruption::Disruption;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
+use gpu_batch_policies::facts::{GANG_GATE, NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
 use owners::Owners;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -288,15 +288,17 @@ impl Cluster {
         self.delete(Name::pod(&facts.namespace, &facts.name), Some(0), now_ms);
     }
 
-    /// Removes the gates of all pods whose names begin with `prefix`.
+    /// Removes the gates of all pods whose names begin with `prefix`, but for those that schedulers
+    /// lift.
     pub(crate) fn open_gates(&mut self, prefix: &str, now_ms: UnixMs) {
         let gated = self
             .api
             .pods()
-            .filter(|facts| facts.name.starts_with(prefix) && !facts.gates.is_empty());
+            .filter(|facts| facts.name.starts_with(prefix))
+            .filter(|facts| facts.holding_gates().next().is_some());
         let gated: Vec<PodFacts> = gated.cloned().collect();
         for mut facts in gated {
-            facts.gates.clear();
+            facts.gates.retain(|gate| **gate == *GANG_GATE);
             self.put(Object::Pod(facts), now_ms);
         }
     }

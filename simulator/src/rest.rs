@@ -176,6 +176,11 @@ fn apart(
     }
 }
 
+/// Whether no gate holds a pod back that schedulers do not lift.
+fn is_free(facts: &PodFacts) -> bool {
+    facts.holding_gates().next().is_none()
+}
+
 /// What is told of a refused gang only until it is told why.
 const NOT_WHY: [&str; 2] = ["about to be tried again", "when it was last tried"];
 
@@ -200,7 +205,7 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
     if met || gang.waiting.is_empty() || gang.unknown {
         return;
     }
-    let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
+    let free = gang.waiting.iter().filter(|facts| is_free(facts));
     let mut able = gang.by_leaf(free.copied());
     for (sum, held) in able.iter_mut().zip(&held) {
         *sum += held;
@@ -209,7 +214,7 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
     let right = match status.reason {
         None => false,
         // Which of its faults is told first of a gang that kube-scheduler places is not judged.
-        Some(_) if gang.waiting.iter().any(|facts| facts.extended) => true,
+        Some(_) if gang.waiting.iter().any(|facts| facts.is_chosen_elsewhere()) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
@@ -235,7 +240,7 @@ fn waiting(
     report: &GangReport,
     found: &mut Vec<String>,
 ) {
-    let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
+    let free = gang.waiting.iter().filter(|facts| is_free(facts));
     let placeable: Vec<&PodFacts> = free.copied().collect();
     let closed = rooms.is_closed(&gang.queue);
     // Gangs that are not preemptible stay within the quota, which this search does not know; the
@@ -245,8 +250,8 @@ fn waiting(
     let kept_out =
         gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);
     let kept_out = kept_out || related::has_rules(cluster);
-    // kube-scheduler asks for its pods as long as one fits, see `run/asking`.
-    let kept_out = kept_out || placeable.iter().any(|facts| facts.extended);
+    // kube-scheduler asks for pods of its choice as long as one fits, see `run/asking`.
+    let kept_out = kept_out || placeable.iter().any(|facts| facts.is_chosen_elsewhere());
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
         found.push(format!(
             "I18: gang {} fits and waits for {:?}: {}",
@@ -284,8 +289,8 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
     }
     for facts in cluster.api.pods() {
         let waits = facts.ours && facts.node.is_none() && !facts.phase.ended();
-        // kube-scheduler tells of the pods whose nodes it chooses.
-        if waits && !facts.extended {
+        // kube-scheduler tells of the pods that it looks at.
+        if waits && (!facts.extended || facts.has_gang_gate()) {
             let told = facts.unscheduled.as_ref();
             let message = told.map_or("", |told| &*told.message);
             unsaid(&format!("pod {}", facts.name), message, found);

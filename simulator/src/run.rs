@@ -490,7 +490,9 @@ impl<'say> Run<'say> {
             && self.now_ms >= self.active_ms + QUIET_MS
             && self.leader().is_some_and(|leader| {
                 // Room is kept for minutes for pods that move, whether they come back or not.
-                leader.is_settled(self.now_ms) && !leader.engine.holds_room()
+                leader.is_settled(self.now_ms)
+                    && !leader.engine.holds_room()
+                    && !self.are_offered(leader)
             })
     }
 

@@ -36,7 +36,7 @@ pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
 
 pub(crate) use identity::named_uid;
-pub(crate) use keys::{OF_BINDINGS, of_owner as unknown_keys_of_owner};
+pub(crate) use keys::{OF_BINDINGS, OF_LIFTING, of_owner as unknown_keys_of_owner};
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};

@@ -231,6 +231,11 @@ impl World {
                     events.push(Object::Pod(pod.clone()).into());
                 }
             }
+            // kube-scheduler takes the node at once.
+            Action::Lift(lift) => events.push(Event::BindAsked {
+                pod: lift.pod.uid,
+                node: lift.node,
+            }),
             Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
             }
         }
@@ -293,6 +298,7 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     PodFacts {
         uid,
         node: None,
+        planned_node: None,
         nominated: None,
         cards: Vec::new(),
         phase: PodPhase::Pending,

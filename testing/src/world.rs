@@ -2,11 +2,11 @@
 
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, EvictionCause, StatusPatch,
+    Action, Announcement, Bind, Command, EvictionCause, Lift, StatusPatch,
 };
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, ScheduledCondition, Uid};
+use gpu_batch_policies::facts::{GANG_GATE, PodFacts, PodPhase, ScheduledCondition, Uid};
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
 
@@ -22,6 +22,10 @@ pub enum To {
     BindOf(&'static str),
     /// The eviction of the pod of this name.
     EvictionOf(&'static str),
+    /// The nomination of the pod of this name.
+    NominationOf(&'static str),
+    /// The lifting of the gate of the pod of this name.
+    LiftOf(&'static str),
     /// Every status of a PodGroup.
     GangStatus,
     /// Every status of a queue.
@@ -364,6 +368,7 @@ impl World {
                     self.evict(evict.pod.uid);
                 }
             }
+            Action::Lift(lift) if done => self.lift(lift),
             Action::PatchStatus(patch) => {
                 let of_gang = matches!(patch, StatusPatch::PodGroup { .. });
                 self.gang_statuses += usize::from(of_gang);
@@ -372,7 +377,7 @@ impl World {
                 }
             }
             Action::Publish(announcement) => self.publish(&announcement),
-            Action::Observe(_) | Action::Lease(_) => {}
+            Action::Lift(_) | Action::Observe(_) | Action::Lease(_) => {}
         }
         self.events.push(Event::Outcome(command.id, outcome));
     }
@@ -398,6 +403,10 @@ impl World {
             | (To::QueueStatus, Action::PatchStatus(StatusPatch::Queue { .. })) => true,
             (To::BindOf(name), Action::Bind(bind)) => &*bind.pod.name == *name,
             (To::EvictionOf(name), Action::Evict(evict)) => &*evict.pod.name == *name,
+            (To::NominationOf(name), Action::PatchStatus(StatusPatch::Nominated { pod, .. })) => {
+                &*pod.name == *name
+            }
+            (To::LiftOf(name), Action::Lift(lift)) => &*lift.pod.name == *name,
             _ => false,
         };
         let answer = self.answers.iter().find(|(to, _)| about(to));
@@ -432,6 +441,14 @@ impl World {
             }
         }
         self.last_bind = Some(bind);
+    }
+
+    fn lift(&mut self, lift: Lift) {
+        if let Some(Object::Pod(pod)) = self.objects.get_mut(&ObjectKey::Pod(lift.pod.uid)) {
+            pod.gates.retain(|gate| **gate != *GANG_GATE);
+            pod.planned_node = Some(lift.node);
+            self.events.push(Object::Pod(pod.clone()).into());
+        }
     }
 
     fn patch(&mut self, patch: StatusPatch) {

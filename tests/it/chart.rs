@@ -244,6 +244,7 @@ fn everything() -> Value {
             "schedulerName": "night-shift",
             "log": {"format": "json", "level": "info,gpu_batch=debug"},
             "leaderElection": {"leaseDuration": "30s"},
+            "extender": {"schedulerName": "day-shift"},
             "placement": {"gpu": "binpack", "cpu": "spread"},
             "inFlight": {"actions": 100_000},
         },
@@ -264,6 +265,7 @@ fn everything() -> Value {
         },
         "defaultQueue": {"spec": {"closed": true}},
         "defaultTopology": {"levels": [{"name": "rack", "nodeLabel": "example.com/rack"}]},
+        "gangGate": {"enabled": true},
         "podFailurePolicy": {"enabled": true},
     })
 }
@@ -313,33 +315,53 @@ async fn it_renders_with_everything_off_and_with_everything_set() {
     };
     let leases: Vec<Value> = roles.map(lease).collect();
     assert_eq!(leases, ["night-shift", "night-shift"]);
-    let policy = find(&on, "MutatingAdmissionPolicy");
-    let ours = &policy["spec"]["matchConditions"][0]["expression"];
-    assert!(
-        ours.as_str().unwrap().ends_with(r#"== "night-shift""#),
-        "{ours}"
-    );
-    let binding = find(&on, "MutatingAdmissionPolicyBinding");
-    assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+    is_policy_for(&on, "night-shift-pod-failure-policy", "night-shift");
+    is_policy_for(&on, "night-shift-gang-gate", "day-shift");
     let policy = find(&on, "NetworkPolicy");
     assert_eq!(policy["spec"]["egress"][0]["ports"][0]["port"], 8443);
 }
 
+/// That there is an admission policy, with its binding, for what this scheduler places.
+fn is_policy_for(objects: &[Value], name: &str, scheduler: &str) {
+    let of_kind = |kind: &str, path: &str| {
+        let mut of_kind = objects.iter().filter(|object| object["kind"] == kind);
+        of_kind.find(|object| object.pointer(path) == Some(&json!(name)))
+    };
+    let policy = of_kind("MutatingAdmissionPolicy", "/metadata/name").unwrap();
+    let conditions = policy["spec"]["matchConditions"].as_array().unwrap();
+    let is_ours = |condition: &Value| {
+        let expression = condition["expression"].as_str().unwrap();
+        expression.ends_with(&format!("== \"{scheduler}\""))
+    };
+    assert!(conditions.iter().any(is_ours), "{policy:#}");
+    assert!(of_kind("MutatingAdmissionPolicyBinding", "/spec/policyName").is_some());
+}
+
 #[tokio::test]
-async fn the_policy_for_jobs_is_that_of_the_plain_manifests() {
+async fn what_is_off_at_first_is_that_of_the_plain_manifests() {
     let Some(helm) = Helm::find().await else {
         return;
     };
-    let values = json!({"podFailurePolicy": {"enabled": true}});
-    let mut chart = helm.render(&values).unwrap();
-    chart.retain(|o| o["kind"].as_str().unwrap().starts_with("MutatingAdmission"));
-    let plain = documents(&root().join("deploy/pod-failure-policy/policy.yaml"));
+    let usual = helm.render(&json!({})).unwrap();
+    let usual: Vec<_> = usual.iter().map(identity).collect();
     let comparable = |objects: Vec<Value>| -> BTreeMap<String, Value> {
         let objects = objects.into_iter();
         objects.map(|o| (identity(&o), comparable(o))).collect()
     };
-    assert_eq!(plain.len(), 2);
-    assert_eq!(comparable(chart), comparable(plain));
+    for (value, files) in [
+        ("podFailurePolicy", &["pod-failure-policy/policy.yaml"][..]),
+        (
+            "gangGate",
+            &["gang-gate/rbac.yaml", "gang-gate/policy.yaml"],
+        ),
+    ] {
+        let mut chart = helm.render(&json!({value: {"enabled": true}})).unwrap();
+        chart.retain(|o| !usual.contains(&identity(o)));
+        let files = files.iter().map(|file| root().join("deploy").join(file));
+        let plain: Vec<Value> = files.flat_map(|file| documents(&file)).collect();
+        assert!(plain.len() >= 2);
+        assert_eq!(comparable(chart), comparable(plain), "{value}");
+    }
 }
 
 #[tokio::test]

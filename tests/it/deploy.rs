@@ -109,7 +109,8 @@ impl Program {
         let address = address.local_addr().unwrap();
         let config = tempfile::NamedTempFile::new().unwrap();
         let text = format!(
-            "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\nserveAddress: {address}\n"
+            "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\nserveAddress: {address}\n\
+             extender: {{serveAddress: '127.0.0.1:0'}}\n"
         );
         std::fs::write(&config, text).unwrap();
         let config = config.into_temp_path();

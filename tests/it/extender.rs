@@ -1,5 +1,6 @@
 //! The real kube-scheduler with gpu-batch as its extender.
 
+mod gangs;
 mod secured;
 
 use std::net::TcpListener;

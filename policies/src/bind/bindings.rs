@@ -1,6 +1,10 @@
 //! The way of each placed pod to its node, through whatever the API server answers.
 //!
 //! ```text
+//!  a planned pod:
+//!  Offering --nominated, its gate lifted--> Offered --kube-scheduler asks--> Queued
+//!     +---- Refused, or not asked for in time ----+--> the place is given up
+//!
 //!            room for a request          Done, or the watch
 //! Queued --------------------> Sent -----------------------> (bound)
 //!   ^                           |
@@ -10,6 +14,8 @@
 //!   |   Observed unbound: once more          | Unknown   | Gone: the pod is forgotten
 //!   +----------------------------------------+-----------+
 //! ```
+//!
+//! Planned pods of kube-scheduler are offered to it first: see [`offers`].
 //!
 //! The room stays taken until the outcome is certain: the pod gets no other node while the first
 //! bind may still succeed. Only `Refused` gives the room back. From the second try that failed or
@@ -24,6 +30,8 @@
 //! its gang if the gang has not begun. Binds that were not sent yet are also given up when another
 //! member of the gang turns out to be on a node that was not chosen for it. The pause between
 //! repeated binds grows.
+
+mod offers;
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
@@ -57,6 +65,10 @@ pub(crate) struct Binding {
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// kube-scheduler is to be made to look at the pod.
+    Offering(Offer),
+    /// kube-scheduler looks at the pod, and is to ask for its bind until this time.
+    Offered(UnixMs),
     /// The bind waits for room to send a request, or for a time.
     Queued,
     /// The bind is under way.
@@ -65,6 +77,15 @@ enum Step {
     Asking,
     /// The API server has been asked.
     Observing(CommandId),
+}
+
+/// How far a planned pod has come to be offered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Offer {
+    /// The node is the pod's nominated one; what is left is to lift its gate.
+    is_nominated: bool,
+    /// The next request is under way.
+    is_sent: bool,
 }
 
 /// The pause, in ms, before a failed observation is repeated, and before a bind is repeated that
@@ -80,7 +101,11 @@ const TOLD_FROM: u32 = 2;
 impl Binding {
     /// Whether no bind was sent that may still arrive.
     fn is_unsent(&self) -> bool {
-        self.step == Step::Queued && self.given_up == 0
+        let waits = matches!(
+            self.step,
+            Step::Offering(_) | Step::Offered(_) | Step::Queued
+        );
+        waits && self.given_up == 0
     }
 }
 
@@ -93,7 +118,11 @@ impl Binder {
             own.bound_minima = minima;
         }
         let binding = Binding {
-            step: Step::Queued,
+            // tests plant bugs here: offered-first
+            step: match state.pods[pod].is_planned() {
+                true => Step::Offering(Offer::default()),
+                false => Step::Queued,
+            },
             given_up: 0,
             throttled: 0,
         };
@@ -124,11 +153,13 @@ impl Binder {
     }
 
     fn send_bind(&mut self, state: &mut ClusterState, uid: Uid, deadline_ms: UnixMs) {
-        let queued = |binding: &&Binding| binding.step == Step::Queued;
-        let Some(binding) = self.bindings.get(&uid).filter(queued) else {
+        let Some(binding) = self.bindings.get(&uid) else {
             return;
         };
-        let again = binding.given_up > 0;
+        let (step, again) = (binding.step, binding.given_up > 0);
+        if !matches!(step, Step::Offering(_) | Step::Queued) {
+            return;
+        }
         let Some((pod, node)) = assumed(state, uid) else {
             self.bindings.remove(&uid);
             return;
@@ -142,6 +173,10 @@ impl Binder {
         if !again && state.nodes[node].is_overfull(class) {
             // While the bind waited, the node has become too small, or other pods have filled it.
             self.take_back_with_gang(state, uid);
+            return;
+        }
+        if let Step::Offering(offer) = step {
+            self.send_offer(state, uid, offer, deadline_ms);
             return;
         }
         let gang = pod
@@ -199,8 +234,7 @@ impl Binder {
             .pod_ids
             .get(&uid)
             .map(|id| state.pods[*id].reference());
-        let step = self.bindings.get(&uid).map(|binding| binding.step);
-        let (Some(Step::Asking), Some(reference)) = (step, reference) else {
+        let (Some(Step::Asking), Some(reference)) = (self.step_of(uid), reference) else {
             return;
         };
         let action = Action::Observe(reference);
@@ -228,19 +262,14 @@ impl Binder {
         match outcome {
             Outcome::Done => self.confirm(state, uid),
             Outcome::Refused { message } => {
-                let gang = state.pods[state.pod_ids[&uid]].gang();
-                if let Some(gang) = gang {
-                    let first_ms = settings.retry_after_ms;
-                    let retry_at_ms = progress[gang].note_refused_binding(now_ms, first_ms);
-                    self.timers.set(retry_at_ms, Timer::Gang(gang));
-                    note_refused(state, uid, &message, retry_at_ms);
-                }
-                self.give_up_place(state, uid);
+                let name = &state.pods[state.pod_ids[&uid]].name;
+                let why = format!("the API server refused to bind pod {name}: {message}");
+                self.refuse(state, settings, progress, (uid, why.into()), now_ms);
             }
             Outcome::Throttled { retry_after_ms } => {
                 self.note_throttled(state, uid);
                 // tests plant bugs here: throttled-bind
-                self.bind_again(state, uid, now_ms, retry_after_ms.max(1));
+                self.again(state, (uid, Step::Queued), now_ms, retry_after_ms.max(1));
             }
             // tests plant bugs here: unknown-outcome
             Outcome::Conflict { message } | Outcome::Unknown { message } => {
@@ -250,6 +279,27 @@ impl Binder {
                 self.ask_about(state, uid, "it knows no such pod".into());
             }
         }
+    }
+
+    /// A pod is certainly not bound to its node, for a reason that is told: its place is given up,
+    /// and it is placed again after a pause.
+    fn refuse(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        (uid, why): (Uid, Box<str>),
+        now_ms: UnixMs,
+    ) {
+        let id = state.pod_ids[&uid];
+        if let Some(gang) = state.pods[id].gang() {
+            let first_ms = settings.retry_after_ms;
+            let retry_at_ms = progress[gang].note_refused_binding(now_ms, first_ms);
+            self.timers.set(retry_at_ms, Timer::Gang(gang));
+            state.pods[id].retry_at_ms = retry_at_ms;
+            note_failure(state, uid, why);
+        }
+        self.take_back_with_gang(state, uid);
     }
 
     /// A bind was answered with `message`, which leaves open whether it was done: the API server is
@@ -282,9 +332,15 @@ impl Binder {
         self.tell_failure(state, uid);
     }
 
-    /// Queues a bind once more, after a while.
-    fn bind_again(&mut self, state: &mut ClusterState, uid: Uid, now_ms: UnixMs, wait_ms: u64) {
-        self.enter_step(uid, Step::Queued);
+    /// Queues the next request of a binding in this step, after a while.
+    fn again(
+        &mut self,
+        state: &mut ClusterState,
+        (uid, step): (Uid, Step),
+        now_ms: UnixMs,
+        wait_ms: u64,
+    ) {
+        self.enter_step(uid, step);
         if !self.leading {
             self.stand_down(state, uid);
         } else if wait_ms == 0 {
@@ -293,6 +349,10 @@ impl Binder {
             let at_ms = now_ms.saturating_add(wait_ms);
             self.timers.set(at_ms, Timer::Binding(uid));
         }
+    }
+
+    fn step_of(&self, uid: Uid) -> Option<Step> {
+        self.bindings.get(&uid).map(|binding| binding.step)
     }
 
     fn enter_step(&mut self, uid: Uid, step: Step) {
@@ -335,7 +395,7 @@ impl Binder {
                     0 | 1 => 0,
                     more => AGAIN_MS << (more - 2).min(DOUBLINGS_MAX),
                 };
-                self.bind_again(state, uid, now_ms, wait_ms);
+                self.again(state, (uid, Step::Queued), now_ms, wait_ms);
                 self.tell_failure(state, uid);
             }
             Outcome::Done
@@ -354,9 +414,20 @@ impl Binder {
     }
 
     /// The time has come to go on with a binding.
-    pub(crate) fn binding_due(&mut self, uid: Uid) {
-        match self.bindings.get(&uid).map(|binding| binding.step) {
-            Some(Step::Queued) => self.outbox.binds.push_front(uid),
+    pub(crate) fn binding_due(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        now_ms: UnixMs,
+    ) {
+        match self.step_of(uid) {
+            Some(Step::Offering(_) | Step::Queued) => self.outbox.binds.push_front(uid),
+            Some(Step::Offered(until_ms)) if until_ms <= now_ms => {
+                self.offer_lapsed(state, settings, progress, uid, now_ms);
+            }
+            Some(Step::Offered(_)) => {}
             Some(Step::Asking) => self.outbox.observations.push_back(uid),
             Some(Step::Sent | Step::Observing(_)) | None => {}
         }
@@ -406,10 +477,12 @@ impl Binder {
     }
 
     /// Gives up the place of a pod that is certainly not bound there, and takes back its nomination
-    /// if it was made for the place: no room is kept for the pod any more.
+    /// if it was made for the place: no room is kept for the pod any more. A nomination that is
+    /// under way is taken back when it has ended.
     fn give_up_place(&mut self, state: &mut ClusterState, uid: Uid) {
         let own = assumed(state, uid).and_then(|(pod, _)| pod.own.as_ref());
-        if own.is_some_and(|own| own.nominated.is_some()) {
+        let is_nominated = own.is_some_and(|own| own.nominated.is_some() || own.planned);
+        if is_nominated && !self.offers.contains(&uid) {
             self.takings.clear_nomination(uid);
         }
         self.take_back(state, uid);
@@ -544,15 +617,6 @@ fn note_failure(state: &mut ClusterState, uid: Uid, sentence: Box<str>) {
     if let Some(own) = &mut state.pods[id].own {
         own.failure = Some(sentence);
     }
-}
-
-/// Notes that the API server has refused to bind a pod, which is placed again no sooner than at a
-/// time.
-fn note_refused(state: &mut ClusterState, uid: Uid, message: &str, retry_at_ms: UnixMs) {
-    let pod = &mut state.pods[state.pod_ids[&uid]];
-    pod.retry_at_ms = retry_at_ms;
-    let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
-    note_failure(state, uid, sentence.into());
 }
 
 /// Notes why a placed pod still has no node, unless events have overtaken its binding.

@@ -34,6 +34,8 @@ pub(crate) enum Flight {
     Bind(Uid),
     Observe(Uid),
     Evict(Uid),
+    /// A planned pod that has a place is nominated, or its gate is lifted.
+    Offer(Uid),
     /// The nominated node of a pod that waits is written, or taken back.
     Nominate(Uid),
     Status(StatusKey),
@@ -194,9 +196,11 @@ impl Outbox {
 
     fn counter(&mut self, flight: Flight) -> &mut u32 {
         match flight {
-            Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_) | Flight::Nominate(_) => {
-                &mut self.actions
-            }
+            Flight::Bind(_)
+            | Flight::Observe(_)
+            | Flight::Evict(_)
+            | Flight::Offer(_)
+            | Flight::Nominate(_) => &mut self.actions,
             Flight::Status(_) => &mut self.status_writes,
             Flight::Announcement => &mut self.announcing,
             // The lease has a connection of its own and holds up nothing.

@@ -259,6 +259,11 @@ impl Takings {
         found
     }
 
+    /// Whether a nomination of a pod is under way, or being taken back.
+    pub(super) fn are_nominating(&self, uid: Uid) -> bool {
+        self.clearing.contains(&uid) || self.nominations.contains_key(&uid)
+    }
+
     /// Lets the nomination of a pod be taken back, unless the pod has a place again by then.
     pub(super) fn clear_nomination(&mut self, uid: Uid) {
         self.to_clear.push_back(uid);
@@ -369,6 +374,7 @@ impl Binder {
             && let Some((uid, _)) = taking.to_nominate.front()
             && !self.takings.clearing.contains(uid)
             && !self.takings.nominations.contains_key(uid)
+            && !self.offers.contains(uid)
             && let Some((uid, node)) = taking.to_nominate.pop_front()
         {
             taking.nominated.insert(uid);

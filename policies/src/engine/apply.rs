@@ -104,9 +104,18 @@ impl Engine {
                 self.binder
                     .observation_ended(&mut self.state, uid, outcome, now_ms);
             }
+            Some(Flight::Offer(uid)) => self.binder.offer_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.progress,
+                uid,
+                outcome,
+                now_ms,
+            ),
             Some(Flight::Nominate(uid)) => {
                 self.binder
                     .nomination_ended(&self.settings, uid, &outcome, now_ms);
+                self.binder.go_on_offering(uid);
             }
             Some(Flight::Evict(uid)) => {
                 self.binder

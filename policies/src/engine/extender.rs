@@ -7,12 +7,15 @@
 //!                                                 --else--> nothing; bind_answer says why
 //! ```
 //!
+//! A *planned* pod has its place before kube-scheduler looks at it: of it every question has the
+//! answer that it may have this node, and nothing else.
+//!
 //! A question may be old when its answer is used: between it and the bind, other pods take room.
 //! So a bind is judged anew, when the engine alone decides, and queues never exceed their limits.
 
 use crate::engine::Engine;
 use crate::extender::{BindAnswer, NodeAnswer, SCORE_MAX, Unanswered};
-use crate::facts::{Placement, Uid, UnixMs};
+use crate::facts::{GANG_GATE, Placement, Uid, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, judge, request};
@@ -42,13 +45,17 @@ impl Engine {
         nodes: &[Box<str>],
     ) -> Result<Vec<NodeAnswer>, Unanswered> {
         let pod = self.asked_pod(pod)?;
+        if self.state.pods[pod].is_planned() {
+            let nodes = nodes.iter();
+            return Ok(nodes.map(|node| self.planned_answer(pod, node)).collect());
+        }
         let nodes = self.state.nodes_named(nodes);
         Ok(self.without_own_hold(pod, |engine| engine.judge_nodes(pod, &nodes)))
     }
 
     /// The scores of these nodes for a pod of kube-scheduler, from 0 to [`SCORE_MAX`], by the
     /// placement of its queue: the better a node, the higher. Nodes on which the pod does not fit
-    /// get 0, as all do for a pod that is not extended.
+    /// get 0, as all do for a pod that is planned or not extended.
     ///
     /// # Errors
     /// The engine does not decide now, or does not know the pod.
@@ -60,12 +67,15 @@ impl Engine {
 
     /// Whether kube-scheduler may evict each of these groups of pods for a pod of its own. Of pods
     /// of ours it may evict only whole gangs, or what they have beyond their minima, that are
-    /// preemptible; for an extended pod, only pods of the pod's own queue.
+    /// preemptible; for an extended pod, only pods of the pod's own queue; for a planned pod, none.
     ///
     /// # Errors
     /// The engine does not decide now, or does not know the pod.
     pub fn allow_victims(&self, pod: Uid, victims: &[Vec<Uid>]) -> Result<Vec<bool>, Unanswered> {
         let pod = self.asked_pod(pod)?;
+        if self.state.pods[pod].is_planned() {
+            return Ok(victims.iter().map(|_| false).collect());
+        }
         let allow = |victims: &Vec<Uid>| self.may_be_evicted(pod, victims);
         Ok(victims.iter().map(allow).collect())
     }
@@ -124,6 +134,16 @@ impl Engine {
         })
     }
 
+    /// What a node is for a planned pod.
+    fn planned_answer(&self, pod: PodId, node: &str) -> NodeAnswer {
+        let why = match self.state.node_of(pod) {
+            Some(planned) if *self.state.nodes[planned].name == *node => return NodeAnswer::Fits,
+            Some(_) => "gpu-batch has planned the pod for another node",
+            None => "gpu-batch has no place for the pod's gang now",
+        };
+        NodeAnswer::Hopeless(why.into())
+    }
+
     fn judge_nodes(&mut self, pod: PodId, nodes: &[Option<NodeId>]) -> Vec<NodeAnswer> {
         let request = match self.request_of(pod) {
             Ok(request) => request,
@@ -169,7 +189,7 @@ impl Engine {
     }
 
     fn rank_nodes(&mut self, pod: PodId, nodes: &[Option<NodeId>]) -> Vec<u8> {
-        if !self.state.pods[pod].is_extended() {
+        if !self.state.pods[pod].is_chosen_by_kube_scheduler() {
             return nodes.iter().map(|_| 0).collect();
         }
         let class = self.state.pods[pod].class;
@@ -209,7 +229,10 @@ impl Engine {
     /// Why the pod may have no node at all.
     fn request_of(&mut self, pod: PodId) -> Result<Option<Request>, Box<str>> {
         let record = &self.state.pods[pod];
-        let Some(gang) = record.gang().filter(|_| record.is_extended()) else {
+        let Some(gang) = record
+            .gang()
+            .filter(|_| record.is_chosen_by_kube_scheduler())
+        else {
             return Ok(None);
         };
         if let Some(why) = placed_whole(&self.state, gang) {
@@ -251,7 +274,7 @@ impl Engine {
         }
         let asker = state.pods[pod]
             .gang()
-            .filter(|_| state.pods[pod].is_extended());
+            .filter(|_| state.pods[pod].is_chosen_by_kube_scheduler());
         by_gang.into_iter().all(|(id, leaving)| {
             let gang = &state.gangs[id];
             let counts = count(state, id, self.now_ms);
@@ -264,13 +287,23 @@ impl Engine {
     }
 
     /// Binds the pods that kube-scheduler has asked to bind since the last step, as far as their
-    /// queues and nodes have room for them.
+    /// queues and nodes have room for them. An engine that is to stop binds only those that it has
+    /// given places before: they may be what is left of a gang.
     pub(super) fn take_asked_binds(&mut self, now_ms: UnixMs) {
         for (uid, node) in core::mem::take(&mut self.asked_binds) {
             let Ok(pod) = self.asked_pod(uid) else {
                 continue;
             };
             let record = &self.state.pods[pod];
+            if record.is_planned() {
+                if self.planned_answer(pod, &node) == NodeAnswer::Fits {
+                    self.binder.bind_asked(uid);
+                }
+                continue;
+            }
+            if self.leader.stopping {
+                continue;
+            }
             if record.stage != Stage::Waiting || record.deleting {
                 continue;
             }
@@ -280,7 +313,7 @@ impl Engine {
                     .bind_for_others(&self.state, pod, &node, deadline_ms);
                 continue;
             };
-            if record.is_extended() {
+            if record.is_chosen_by_kube_scheduler() {
                 self.in_hand(gang, |engine| {
                     engine.bind_extended(pod, gang, &node, now_ms);
                 });
@@ -329,7 +362,8 @@ fn placed_whole(state: &ClusterState, gang: GangId) -> Option<Box<str>> {
     (gang.spec.minimum > 1 || gang.tree().is_some()).then(|| {
         let name = &gang.name;
         let why = format!(
-            "gang {name} is placed whole, for which its pods need the schedulerName of gpu-batch"
+            "gang {name} is placed whole, for which its pods need the scheduling gate {GANG_GATE} \
+             or the schedulerName of gpu-batch"
         );
         why.into()
     })

@@ -12,10 +12,10 @@ impl Engine {
     /// Tries the gangs whose turn it is, until none is left or the slice is used up. Returns
     /// whether the slice was used up.
     pub(super) fn plan(&mut self, now_ms: UnixMs) -> bool {
+        self.take_asked_binds(now_ms);
         if self.leader.stopping {
             return false;
         }
-        self.take_asked_binds(now_ms);
         let (state, settings) = (&mut self.state, &self.settings);
         self.planner.try_due_repeat(state, settings, &self.progress);
         if self.binder.take_adoption() {

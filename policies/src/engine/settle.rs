@@ -44,7 +44,13 @@ impl Engine {
                         self.state.touched.insert(gang);
                     }
                 }
-                Timer::Binding(uid) => self.binder.binding_due(uid),
+                Timer::Binding(uid) => self.binder.binding_due(
+                    &mut self.state,
+                    &self.settings,
+                    &mut self.progress,
+                    uid,
+                    now_ms,
+                ),
                 Timer::QueueStatus | Timer::Pace => {}
                 Timer::Review => self.teller.review_is_due(),
                 Timer::Search => self.planner.repeat_is_due(),

@@ -5,6 +5,10 @@ use super::{
 };
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
+/// The scheduling gate that keeps kube-scheduler off an extended pod until the engine has a place
+/// for the pod, and lifts the gate.
+pub const GANG_GATE: &str = "gpu-batch.io/gang";
+
 /// A pod as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodFacts {
@@ -17,9 +21,13 @@ pub struct PodFacts {
     /// `spec.schedulerName` is ours. A pod of another scheduler is *foreign*: it takes room, has no
     /// queue and is never evicted.
     pub ours: bool,
-    /// kube-scheduler chooses the node of the pod, with this scheduler as its extender: the pod has
-    /// a queue and counts there, and is planned by nobody else. Only pods of ours can be extended.
+    /// kube-scheduler asks to bind the pod, with this scheduler as its extender: the pod has a
+    /// queue and counts there. kube-scheduler also chooses the node, unless the pod is *planned*:
+    /// see [`PodFacts::is_planned`]. Only pods of ours can be extended.
     pub extended: bool,
+    /// The annotation `gpu-batch.io/planned-node`: the node that was chosen for an extended pod
+    /// when its [`GANG_GATE`] was lifted.
+    pub planned_node: Option<Box<str>>,
     /// `spec.nodeName`: set once the pod is bound.
     pub node: Option<Box<str>>,
     /// `status.nominatedNodeName`: where room is being made, or kept, for the pod.
@@ -92,6 +100,7 @@ impl PodFacts {
             name: name.into(),
             ours: true,
             extended: false,
+            planned_node: None,
             node: None,
             nominated: None,
             cards: Vec::new(),
@@ -119,6 +128,32 @@ impl PodFacts {
             problems: Vec::new(),
             unknown_keys: Vec::new(),
         }
+    }
+
+    /// Whether the engine plans the pod, although kube-scheduler asks to bind it: the pod has, or
+    /// had, the [`GANG_GATE`].
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.extended && (self.planned_node.is_some() || self.has_gang_gate())
+    }
+
+    /// Whether another scheduler chooses the node of the pod.
+    #[must_use]
+    pub fn is_chosen_elsewhere(&self) -> bool {
+        !self.ours || (self.extended && !self.is_planned())
+    }
+
+    /// Whether the pod has the [`GANG_GATE`].
+    #[must_use]
+    pub fn has_gang_gate(&self) -> bool {
+        self.gates.iter().any(|gate| **gate == *GANG_GATE)
+    }
+
+    /// The gates that hold the pod back: all but the one that the engine lifts itself.
+    pub fn holding_gates(&self) -> impl Iterator<Item = &str> {
+        let lifts = self.is_planned();
+        let gates = self.gates.iter().map(|gate| &**gate);
+        gates.filter(move |gate| !(lifts && *gate == GANG_GATE))
     }
 }
 

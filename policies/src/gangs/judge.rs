@@ -184,7 +184,7 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
         let message = format!("pod {name} has scheduling gates: {}", own.gates.join(", "));
         return barred(Reason::SchedulingGated, message);
     }
-    if own.extended {
+    if own.is_chosen_elsewhere() {
         let message = format!(
             "kube-scheduler chooses the node of pod {name}, and asks this scheduler as its extender"
         );

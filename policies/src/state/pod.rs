@@ -98,8 +98,13 @@ impl Stage {
 #[derive(Debug)]
 pub(crate) struct Own {
     pub(crate) gang: Option<GangId>,
-    /// kube-scheduler chooses the node of the pod.
+    /// kube-scheduler asks to bind the pod.
     pub(crate) extended: bool,
+    /// The pod is extended, and the engine chooses its node: see
+    /// [`PodFacts::is_planned`](crate::facts::PodFacts::is_planned).
+    pub(crate) planned: bool,
+    /// kube-scheduler does not look at the pod yet, because of the gate that the engine lifts.
+    pub(crate) is_shut: bool,
     /// The implied labels of the pod, a bit each.
     pub(crate) implied_labels: u16,
     pub(crate) pod_group: Option<Box<str>>,
@@ -109,6 +114,7 @@ pub(crate) struct Own {
     pub(crate) owner: Option<OwnerReference>,
     pub(crate) deployment: Option<Box<str>>,
     pub(crate) hints: GangHints,
+    /// The gates that hold the pod back: all but the one that the engine lifts itself.
     pub(crate) gates: Vec<Box<str>>,
     pub(crate) problems: Vec<Problem>,
     /// Labels and annotations under `gpu-batch.io` that mean nothing on this pod.
@@ -164,14 +170,24 @@ impl Pod {
         self.own.as_ref()?.gang
     }
 
-    /// Whether the pod is one of ours of which kube-scheduler chooses the node.
-    pub(crate) fn is_extended(&self) -> bool {
-        self.own.as_ref().is_some_and(|own| own.extended)
+    /// Whether kube-scheduler chooses the node of the pod, which is one of ours.
+    pub(crate) fn is_chosen_by_kube_scheduler(&self) -> bool {
+        self.own
+            .as_ref()
+            .is_some_and(|own| own.is_chosen_elsewhere())
+    }
+
+    /// Whether the pod is one of ours that kube-scheduler asks to bind, to the node that the engine
+    /// has chosen.
+    pub(crate) fn is_planned(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.planned)
     }
 
     /// Whether another scheduler chooses the node of the pod.
     pub(crate) fn is_chosen_elsewhere(&self) -> bool {
-        self.own.as_ref().is_none_or(|own| own.extended)
+        self.own
+            .as_ref()
+            .is_none_or(|own| own.is_chosen_elsewhere())
     }
 
     /// The owner that controls the pod.
@@ -247,10 +263,20 @@ impl Own {
             ready: groups <= 1
                 && self.gates.is_empty()
                 && self.problems.is_empty()
-                && !self.extended,
+                && !self.is_chosen_elsewhere(),
             in_sub_group: self.sub_group.is_some(),
             needs_job: groups == 0 && self.job().is_some(),
         }
+    }
+
+    /// Whether kube-scheduler chooses the node of the pod.
+    pub(crate) fn is_chosen_elsewhere(&self) -> bool {
+        self.extended && !self.planned
+    }
+
+    /// Whether kube-scheduler tells why the pod waits.
+    pub(crate) fn is_told_elsewhere(&self) -> bool {
+        self.extended && !self.is_shut
     }
 
     /// The Job that controls the pod.

@@ -22,7 +22,7 @@ impl ClusterState {
         let known = self.pod_ids.get(&facts.uid).copied();
         // A pod stays what it was when it was first seen.
         let is_known_elsewhere = known.map(|pod| self.pods[pod].is_chosen_elsewhere());
-        match is_known_elsewhere.unwrap_or(!facts.ours || facts.extended) {
+        match is_known_elsewhere.unwrap_or(facts.is_chosen_elsewhere()) {
             false => self.take_in(known, facts),
             true => self.take_in_of_others(known, facts),
         }
@@ -334,6 +334,7 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 /// knows is kept from the record `before`.
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
+    let was_planned = before.as_ref().is_some_and(|own| own.planned);
     let (gang, account, failure, condition_ms, bound) = match before {
         Some(own) => (
             own.gang,
@@ -352,6 +353,9 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     Own {
         gang,
         extended: facts.extended,
+        // tests plant bugs here: planned-pod
+        planned: facts.is_planned() || was_planned,
+        is_shut: facts.has_gang_gate(),
         implied_labels: facts.labels.implied,
         pod_group: facts.pod_group.clone(),
         sub_group: facts.sub_group.clone(),
@@ -360,7 +364,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         owner: facts.owner.clone(),
         deployment: facts.deployment.clone(),
         hints: facts.hints.clone(),
-        gates: facts.gates.clone(),
+        gates: facts.holding_gates().map(Into::into).collect(),
         problems: facts.problems.clone(),
         unknown_keys: facts.unknown_keys.clone(),
         nominated: facts.nominated.clone(),

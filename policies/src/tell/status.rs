@@ -180,8 +180,8 @@ impl Teller {
         let state = &mut *scene.state;
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
-        // kube-scheduler writes the condition of the pods whose nodes it chooses.
-        let own = pod.own.as_ref().filter(|own| !own.extended)?;
+        // kube-scheduler writes the condition of the pods that it looks at.
+        let own = pod.own.as_ref().filter(|own| !own.is_told_elsewhere())?;
         let verdict = self.why_pods_wait(state, waiting, gang)?;
         let (reason, message) = condition(&verdict);
         if let Some(current) = &own.unscheduled {

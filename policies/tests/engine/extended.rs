@@ -7,12 +7,12 @@ use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, refused, topology};
 
 /// Pods that name the queue `a` and are placed by kube-scheduler.
-fn extended(names: &str, gpus: u64) -> Sketch<PodFacts> {
+pub(super) fn extended(names: &str, gpus: u64) -> Sketch<PodFacts> {
     pod(names, gpus).queue("a").with(|pod| pod.extended = true)
 }
 
 /// What kube-scheduler does with a pod: it asks for nodes, takes the first one, and asks to bind.
-fn ask_to_bind(world: &mut World, pod: &str, node: &str) -> BindAnswer {
+pub(super) fn ask_to_bind(world: &mut World, pod: &str, node: &str) -> BindAnswer {
     let uid = uid(world, pod);
     let node: Box<str> = node.into();
     world.events.push(Event::BindAsked {
@@ -23,11 +23,11 @@ fn ask_to_bind(world: &mut World, pod: &str, node: &str) -> BindAnswer {
     world.engine.bind_answer(uid, &node).unwrap()
 }
 
-fn uid(world: &World, pod: &str) -> Uid {
+pub(super) fn uid(world: &World, pod: &str) -> Uid {
     world.stored(pod).uid
 }
 
-fn filter(world: &mut World, pod: &str, nodes: &str) -> Vec<NodeAnswer> {
+pub(super) fn filter(world: &mut World, pod: &str, nodes: &str) -> Vec<NodeAnswer> {
     let uid = uid(world, pod);
     let nodes: Vec<Box<str>> = nodes.split(' ').map(Into::into).collect();
     world.engine.filter_nodes(uid, &nodes).unwrap()
@@ -39,7 +39,7 @@ fn scores(world: &mut World, pod: &str, nodes: &str) -> Vec<u8> {
     world.engine.score_nodes(uid, &nodes).unwrap()
 }
 
-fn hopeless(why: &str) -> NodeAnswer {
+pub(super) fn hopeless(why: &str) -> NodeAnswer {
     NodeAnswer::Hopeless(why.into())
 }
 
@@ -224,8 +224,8 @@ fn members_of_a_gang_and_pods_of_bad_queues_have_no_node() {
         extended("g-0 g-1", 1).of("g"),
         extended("q", 1).with(|pod| pod.queue = Some("nowhere".into())),
     ));
-    let why =
-        "gang default/g is placed whole, for which its pods need the schedulerName of gpu-batch";
+    let why = "gang default/g is placed whole, for which its pods need the scheduling gate \
+               gpu-batch.io/gang or the schedulerName of gpu-batch";
     assert_eq!(filter(&mut world, "g-0", "n1"), [hopeless(why)]);
     assert_eq!(
         ask_to_bind(&mut world, "g-0", "n1"),

@@ -26,6 +26,7 @@ mod partial;
 mod parts;
 mod past_use;
 mod placement;
+mod planned;
 mod preferences;
 mod protected;
 mod quarantine;

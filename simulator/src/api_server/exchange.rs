@@ -1,6 +1,6 @@
 //! Requests to the API server, and its answers.
 
-use gpu_batch_policies::command::{Announcement, Bind, Evict, StatusPatch};
+use gpu_batch_policies::command::{Announcement, Bind, Evict, Lift, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Uid;
 use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
@@ -112,6 +112,8 @@ pub enum Request {
     Bind(Bind),
     /// POST of `pods/eviction`.
     Evict(Evict),
+    /// PATCH of a pod that lifts a gate, as the scheduler sends it.
+    Lift(Lift),
     /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
     /// Reads or writes the scheduler's lease.
@@ -257,6 +259,9 @@ pub struct PodStatus {
     pub disruption_target: bool,
     /// `spec.terminationGracePeriodSeconds`; `None`: the default.
     pub grace_s: Option<u64>,
+    /// The annotation that tells when the gate of the pod was lifted, which makes each lifting a
+    /// change.
+    pub planned_at_ms: u64,
     /// `metadata.deletionGracePeriodSeconds` of a pod that is being deleted.
     pub deletion_grace_s: Option<u64>,
     /// `metadata.deletionTimestamp`, in whole seconds: when the grace of the pod ends.

@@ -162,8 +162,18 @@ pub(super) fn status_of_replaced(old: &Stored, new: &Object) -> Status {
         {
             Status::DisruptionBudget { observed: false }
         }
+        (Object::Pod(_), Object::Pod(_)) => without_planned_at(&old.status),
         _ => old.status.clone(),
     }
+}
+
+/// The status of a pod that a client has replaced which does not keep the annotation with the time.
+fn without_planned_at(status: &Status) -> Status {
+    let mut status = status.clone();
+    if let Status::Pod(status) = &mut status {
+        status.planned_at_ms = 0;
+    }
+    status
 }
 
 /// Whether a PodGroup may be changed so. Its queue is fixed by a rule of the CRD. Of a native group
@@ -200,6 +210,7 @@ fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str
         queue: new.queue.clone(),
         hints: new.hints.clone(),
         owner: new.owner.clone(),
+        planned_node: new.planned_node.clone(),
         bound_queue: new.bound_queue.clone(),
         bound_pod_group: new.bound_pod_group.clone(),
         bound_minima: new.bound_minima.clone(),
@@ -252,6 +263,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
                 ..facts.clone()
             };
             let mut status = status.clone();
+            status.planned_at_ms = 0;
             match (&facts.unscheduled, status.scheduled) {
                 (Some(_), _) => status.scheduled = Some(false),
                 (None, Some(false)) => status.scheduled = Some(true),

@@ -6,10 +6,10 @@
 //!                                                                        with grace 0 --> DELETED
 //! ```
 
-use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored, fields};
-use gpu_batch_policies::command::{Bind, PodReference};
+use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored, fields, found};
+use gpu_batch_policies::command::{Bind, Lift, PodReference};
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodFacts, PodPhase, UnixMs};
+use gpu_batch_policies::facts::{DisruptionBudgetFacts, GANG_GATE, PodFacts, PodPhase, UnixMs};
 use std::sync::Arc;
 
 /// `terminationGracePeriodSeconds` of every pod here: Kubernetes' default.
@@ -95,6 +95,18 @@ impl ApiServer {
         pod.facts.bound_ms = Some(pod.status.scheduled_since_s * 1_000);
         self.change_pod(pod);
         Answer::Done
+    }
+
+    /// Lifts the gate of a pod and notes the node that was chosen for it.
+    pub(super) fn lift(&mut self, lift: Lift, now_ms: UnixMs) -> Answer {
+        let mut pod = match self.pod_of_patch(&lift.pod) {
+            Ok(pod) => pod,
+            Err(answer) => return answer,
+        };
+        pod.facts.gates.retain(|gate| **gate != *GANG_GATE);
+        pod.facts.planned_node = Some(lift.node);
+        pod.status.planned_at_ms = now_ms;
+        found(self.change_pod(pod))
     }
 
     /// Evicts a pod. A budget is asked only for a running pod, and before the UID is compared. For

@@ -78,7 +78,7 @@ impl ApiServer {
         }
     }
 
-    fn pod_of_patch(&self, reference: &PodReference) -> Result<StoredPod, Answer> {
+    pub(super) fn pod_of_patch(&self, reference: &PodReference) -> Result<StoredPod, Answer> {
         let pod = self.pod(&reference.namespace, &reference.name);
         let pod = pod.ok_or(Answer::NotFound)?;
         if pod.facts.uid == reference.uid {

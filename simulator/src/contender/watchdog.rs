@@ -262,6 +262,7 @@ impl Watchdog {
             *match action {
                 Action::Bind(_)
                 | Action::Evict(_)
+                | Action::Lift(_)
                 | Action::Observe(_)
                 | Action::PatchStatus(StatusPatch::Nominated { .. }) => &mut actions,
                 Action::PatchStatus(_) => &mut statuses,

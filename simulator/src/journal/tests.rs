@@ -3,7 +3,7 @@ use crate::random::Random;
 use crate::run::record;
 use crate::what_if::Session;
 use gpu_batch_policies::command::{
-    Action, Beneficiary, ClaimKind, Command, CommandId, Evict, EvictionCause, PodReference,
+    Action, Beneficiary, ClaimKind, Command, CommandId, Evict, EvictionCause, Lift, PodReference,
     StatusPatch,
 };
 use gpu_batch_policies::event::{Event, Object};
@@ -102,8 +102,13 @@ fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
             node: node.map(Into::into),
         }))
     };
+    let lift = command(Action::Lift(Lift {
+        pod: pod.clone(),
+        node: "n1".into(),
+    }));
     let leaves = PodFacts {
         nominated: Some("n1".into()),
+        planned_node: Some("n1".into()),
         deletion_ms: Some(9),
         ..PodFacts::new(Uid(1), "vision", "a", Arc::new(PodShape::default()))
     };
@@ -116,7 +121,7 @@ fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
             now_ms: 1,
             events: vec![Object::Pod(leaves).into()],
         },
-        Record::Commands(vec![evict, nominate(Some("n1")), nominate(None)]),
+        Record::Commands(vec![evict, nominate(Some("n1")), nominate(None), lift]),
     ];
     assert_eq!(read(&write(&records)).unwrap(), records);
 }

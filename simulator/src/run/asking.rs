@@ -1,5 +1,6 @@
 //! kube-scheduler, as far as its extender notices it: it asks for nodes of a pod, chooses one, and
-//! asks to bind the pod there, a while later and perhaps of a replica that does not lead.
+//! asks to bind the pod there, a while later and perhaps of a replica that does not lead. At some
+//! pods it does not look before their gate is lifted.
 //!
 //! It goes on while the leader says that some pod may have a node. So when the world is at rest, no
 //! extended pod waits that fits.
@@ -13,6 +14,8 @@ use gpu_batch_policies::facts::{PodFacts, Uid};
 
 /// How long kube-scheduler takes, at least and at most, until it asks again.
 const ASKS_MS: [u64; 2] = [20, 700];
+/// How long it takes where it is away for a while: what it was offered lapses.
+const AWAY_MS: [u64; 2] = [20_000, 45_000];
 
 impl Run<'_> {
     /// Lets kube-scheduler ask a while later if a pod may have a node, unless it is about to.
@@ -23,7 +26,8 @@ impl Run<'_> {
         }
         let waiting = self.waiting_for_kube_scheduler();
         if waiting.iter().any(|pod| !self.fitting(pod.uid).is_empty()) {
-            let [least_ms, most_ms] = ASKS_MS;
+            let is_away = !self.healed && self.random.percent(4);
+            let [least_ms, most_ms] = if is_away { AWAY_MS } else { ASKS_MS };
             let at_ms = self.now_ms + self.random.between(least_ms, most_ms);
             self.plan(at_ms, Happening::Ask);
         }
@@ -58,6 +62,12 @@ impl Run<'_> {
             asked_for && pod.node.is_none() && pod.deletion_ms.is_none()
         };
         self.cluster.api.pods().filter(waits).cloned().collect()
+    }
+
+    /// Whether pods are offered to kube-scheduler, which lapses if their nodes are gone.
+    pub(super) fn are_offered(&self, leader: &Contender) -> bool {
+        let reports = || leader.engine.pod_reports();
+        has_extended(self.seed) && reports().iter().any(|pod| pod.binding)
     }
 
     fn leading_slot(&self) -> Option<usize> {

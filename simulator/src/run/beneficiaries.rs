@@ -15,7 +15,8 @@ pub(super) struct Beneficiaries(BTreeMap<String, Claim>);
 struct Claim {
     /// The slot of the process that evicts.
     slot: usize,
-    /// The members that waited then.
+    /// The members that waited then, nominated: not those that have come in their places, of which
+    /// the process had not heard.
     waiting: BTreeSet<Uid>,
 }
 
@@ -27,7 +28,11 @@ impl Run<'_> {
                 let Some(beneficiary) = &evict.beneficiary else {
                     return;
                 };
-                let waiting = rest::waiting_members(&self.cluster, &beneficiary.gang);
+                let mut waiting = rest::waiting_members(&self.cluster, &beneficiary.gang);
+                let pods = self.cluster.api.pods();
+                let nominated = pods.filter(|facts| facts.nominated.is_some());
+                let nominated: BTreeSet<Uid> = nominated.map(|facts| facts.uid).collect();
+                waiting.retain(|uid| nominated.contains(uid));
                 let claim = Claim { slot, waiting };
                 let claims = &mut self.beneficiaries.0;
                 claims.insert(beneficiary.gang.as_ref().to_owned(), claim);

@@ -4,7 +4,7 @@ use super::{GPU, Life, Moment, Ran, Session, Start};
 use crate::journal::{Reader, Record};
 use gpu_batch_policies::command::{Action, Bind, Command, CommandId};
 use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey, Outcome};
-use gpu_batch_policies::facts::{Amount, PodFacts, PodPhase, Uid, UnixMs, amount};
+use gpu_batch_policies::facts::{Amount, GANG_GATE, PodFacts, PodPhase, Uid, UnixMs, amount};
 use gpu_batch_policies::settings::Leadership;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -204,8 +204,9 @@ impl Reading {
     }
 
     fn pod(&mut self, mut pod: PodFacts) {
-        // In the other world there is no kube-scheduler that would choose the pod's node.
-        pod.extended = false;
+        // In the other world there is no kube-scheduler that would ask to bind the pod.
+        (pod.extended, pod.planned_node) = (false, None);
+        pod.gates.retain(|gate| **gate != *GANG_GATE);
         // What the recorded scheduler said of the pod is not said in the other world.
         (pod.unscheduled, pod.nominated) = (None, None);
         let uid = pod.uid;

@@ -291,6 +291,18 @@ pub(crate) const BUGS: &[Bug] = &[
         "let answers = Vec::from([NodeAnswer::Fits]);",
     )
     .first_tried(EXTENDED_SEEDS_FROM),
+    bug(
+        "who starts does not know planned pods whose gates were lifted",
+        "planned-pod",
+        "planned: facts.has_gang_gate() || was_planned,",
+    )
+    .first_tried(EXTENDED_SEEDS_FROM),
+    bug(
+        "planned pods are bound before their gates are lifted",
+        "offered-first",
+        "step: Step::Queued,",
+    )
+    .first_tried(EXTENDED_SEEDS_FROM),
     bug_of_promises(
         "a backfilled gang may end a second after a promised start on its nodes",
         "end-of-a-backfilled-gang",

@@ -19,6 +19,8 @@ pub(super) const QUEUE: &str = "gpu-batch.io/queue";
 pub(super) const BOUND_QUEUE: &str = "gpu-batch.io/bound-queue";
 pub(super) const BOUND_POD_GROUP: &str = "gpu-batch.io/bound-podgroup";
 pub(super) const BOUND_MINIMUM: &str = "gpu-batch.io/bound-minimum";
+pub(super) const PLANNED_NODE: &str = "gpu-batch.io/planned-node";
+const PLANNED_AT: &str = "gpu-batch.io/planned-at";
 pub(super) const MIN_MEMBER: &str = "gpu-batch.io/min-member";
 pub(super) const EXPECTED_RUNTIME: &str = "gpu-batch.io/expected-runtime";
 pub(super) const PREEMPTIBLE: &str = "gpu-batch.io/preemptible";
@@ -34,15 +36,18 @@ pub(super) const SIM_EXIT_CODE: &str = "gpu-batch.io/sim-exit-code";
 /// [`execute`](crate::kube::execute) fills them.
 pub(crate) const OF_BINDINGS: [&str; 3] = [BOUND_QUEUE, BOUND_POD_GROUP, BOUND_MINIMUM];
 
+/// The annotations that the lifting of a gate writes: the node, and when.
+pub(crate) const OF_LIFTING: [&str; 2] = [PLANNED_NODE, PLANNED_AT];
+
 /// The prefix of all our keys.
 pub(super) const PREFIX: &str = "gpu-batch.io/";
 
 /// The labels of pods that mean something.
 pub(super) const LABELS: [&str; 3] = [POD_GROUP, SUB_GROUP, QUEUE];
 
-/// The annotations of pods that mean something: what users write, what a binding has written, and
-/// what the fake nodes of the demo read.
-pub(super) const ANNOTATIONS: [&str; 13] = [
+/// The annotations of pods that mean something: what users write, what a binding or the lifting of
+/// a gate has written, and what the fake nodes of the demo read.
+pub(super) const ANNOTATIONS: [&str; 15] = [
     MIN_MEMBER,
     EXPECTED_RUNTIME,
     PREEMPTIBLE,
@@ -54,6 +59,8 @@ pub(super) const ANNOTATIONS: [&str; 13] = [
     BOUND_QUEUE,
     BOUND_POD_GROUP,
     BOUND_MINIMUM,
+    PLANNED_NODE,
+    PLANNED_AT,
     SIM_RUN_SECONDS,
     SIM_EXIT_CODE,
 ];
@@ -187,7 +194,7 @@ pub(super) fn on_owner(owner: &Meta, template: &Meta) -> Vec<Problem> {
         None => false,
     };
     elsewhere(owner, is_on_pods, |sort, key| match key {
-        _ if OF_BINDINGS.contains(&key) => OF_PODS.to_owned(),
+        _ if is_ours_to_write(key) => OF_PODS.to_owned(),
         _ => format!("write it in spec.template.metadata.{}s", sort.word()),
     })
 }
@@ -239,8 +246,13 @@ pub(super) fn on_queue(meta: &Meta) -> Vec<Problem> {
 
 const OF_PODS: &str = "only pods have it";
 
+/// Whether the scheduler writes a key on pods, and no user.
+fn is_ours_to_write(key: &str) -> bool {
+    OF_BINDINGS.contains(&key) || OF_LIFTING.contains(&key)
+}
+
 fn of_its_pods(sort: Sort, key: &str) -> String {
-    match OF_BINDINGS.contains(&key) {
+    match is_ours_to_write(key) {
         true => OF_PODS.to_owned(),
         false => format!("write it on its pods, as {}", sort.article()),
     }

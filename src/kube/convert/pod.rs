@@ -73,6 +73,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
         .owner
         .as_ref()
         .and_then(|owner| deployment(pod, owner));
+    facts.planned_node = annotation(pod, keys::PLANNED_NODE);
     facts.bound_queue = annotation(pod, keys::BOUND_QUEUE);
     facts.bound_pod_group = annotation(pod, keys::BOUND_POD_GROUP);
     facts.bound_minima = bound_minima(pod).unwrap_or_default();
@@ -128,6 +129,7 @@ fn outline(
         name: meta.name.clone(),
         ours,
         extended: false,
+        planned_node: None,
         node: named_node(pod.spec.node_name.as_deref()),
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: Vec::new(),

@@ -1,10 +1,12 @@
-//! Requests about one pod: its binding, its eviction, and what has become of it.
+//! Requests about one pod: its gate, its binding, its eviction, and what has become of it.
 
 use super::classify::classify;
-use super::exchange::{Answer, ExchangeError, Request};
-use crate::kube::convert::OF_BINDINGS;
-use gpu_batch_policies::command::{Bind, EvictionCause, PodReference};
+use super::exchange::{Answer, ExchangeError, Request, STRATEGIC_MERGE_PATCH};
+use crate::kube::convert::{OF_BINDINGS, OF_LIFTING};
+use crate::kube::format::micros;
+use gpu_batch_policies::command::{Bind, EvictionCause, Lift, PodReference};
 use gpu_batch_policies::event::{Outcome, PodSeen};
+use gpu_batch_policies::facts::{GANG_GATE, UnixMs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -103,6 +105,25 @@ pub(super) fn evict(pod: &PodReference) -> Request {
             "kind": "Eviction",
             "metadata": {"namespace": namespace, "name": name},
             "deleteOptions": {"preconditions": {"uid": pod.uid.to_string()}},
+        }),
+    )
+}
+
+/// The request that lifts the gate of a pod. A gate that is gone already is no error, so the
+/// request may be repeated. The time makes each lifting a change of the pod: a change lets
+/// kube-scheduler try a pod again that it has found no node for.
+pub(super) fn lift(lift: &Lift, now_ms: UnixMs) -> Request {
+    let (namespace, name) = (&*lift.pod.namespace, &*lift.pod.name);
+    let [node, at] = OF_LIFTING;
+    Request::patch(
+        format!("/api/v1/namespaces/{namespace}/pods/{name}"),
+        STRATEGIC_MERGE_PATCH,
+        &json!({
+            "metadata": {
+                "uid": lift.pod.uid.to_string(),
+                "annotations": {node: lift.node, at: micros(now_ms)},
+            },
+            "spec": {"schedulingGates": [{"$patch": "delete", "name": GANG_GATE}]},
         }),
     )
 }

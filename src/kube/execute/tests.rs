@@ -8,7 +8,7 @@ use crate::kube::connection::fake::{Asked, FakeApi};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use gpu_batch_policies::command::{
-    Action, Announcement, CommandId, Evict, EvictionCause, ObjectReference, PodReference,
+    Action, Announcement, CommandId, Evict, EvictionCause, Lift, ObjectReference, PodReference,
     StatusPatch,
 };
 use gpu_batch_policies::event::{Outcome, PodSeen};
@@ -331,6 +331,27 @@ async fn a_nomination_is_merged_or_taken_away_under_the_uid_of_the_pod() {
         });
         assert_eq!(asked.body, expected);
     }
+}
+
+#[tokio::test]
+async fn the_gate_is_lifted_with_the_node_that_was_chosen() {
+    let lift = Action::Lift(Lift {
+        pod: pod(),
+        node: "n1".into(),
+    });
+    let mut asked = check(lift, 200, json!({}), Outcome::Done).await;
+    assert_eq!(asked.method, "PATCH");
+    assert_eq!(asked.path, "/api/v1/namespaces/vision/pods/train-0");
+    assert_eq!(asked.content_type, "application/strategic-merge-patch+json");
+    let at = asked.body["metadata"]["annotations"]["gpu-batch.io/planned-at"].take();
+    assert!(at.is_string(), "{at}");
+    let expected = json!({
+        "metadata": {"uid": UID, "annotations": {
+            "gpu-batch.io/planned-node": "n1", "gpu-batch.io/planned-at": null,
+        }},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": "gpu-batch.io/gang"}]},
+    });
+    assert_eq!(asked.body, expected);
 }
 
 fn lease() -> (Value, Outcome) {

@@ -29,6 +29,7 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
     match action {
         Action::Bind(bind) => pods::bind(bind),
         Action::Evict(evict) => pods::evict(&evict.pod),
+        Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
         Action::Observe(pod) => pods::observe(pod),
         Action::PatchStatus(patch) => telling::patch(patch),
         Action::Lease(request) => {
@@ -46,9 +47,11 @@ pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcom
     match action {
         Action::Observe(pod) => pods::observed(pod, answer),
         Action::Lease(request) => lease::outcome(request, answer),
-        Action::Bind(_) | Action::Evict(_) | Action::PatchStatus(_) | Action::Publish(_) => {
-            classify::classify(&answer)
-        }
+        Action::Bind(_)
+        | Action::Evict(_)
+        | Action::Lift(_)
+        | Action::PatchStatus(_)
+        | Action::Publish(_) => classify::classify(&answer),
     }
 }
 
@@ -57,6 +60,7 @@ pub(super) fn name_of(action: &Action) -> &'static str {
     match action {
         Action::Bind(_) => "bind",
         Action::Evict(_) => "evict",
+        Action::Lift(_) => "lift",
         Action::Observe(_) => "observe",
         Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
             GroupSource::GpuBatch => "patch_pod_group_status",
@@ -79,6 +83,7 @@ pub(super) fn name_with_object(action: &Action) -> String {
             return format!("{action_name} of {namespace}/{name} to {}", bind.node);
         }
         Action::Evict(evict) => &evict.pod,
+        Action::Lift(lift) => &lift.pod,
         Action::Observe(pod)
         | Action::PatchStatus(
             StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. },

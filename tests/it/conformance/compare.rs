@@ -255,6 +255,7 @@ fn pod_status(raw: &Value) -> PodStatus {
     let mut status = PodStatus {
         deletion_grace_s: raw["metadata"]["deletionGracePeriodSeconds"].as_u64(),
         deletion_s: seconds(&raw["metadata"]["deletionTimestamp"]),
+        planned_at_ms: milliseconds(&raw["metadata"]["annotations"]["gpu-batch.io/planned-at"]),
         ..PodStatus::default()
     };
     for condition in conditions {
@@ -272,10 +273,15 @@ fn pod_status(raw: &Value) -> PodStatus {
 
 /// A time in seconds; 0 where there is none.
 fn seconds(text: &Value) -> u64 {
+    milliseconds(text) / 1_000
+}
+
+/// A time in milliseconds; 0 where there is none.
+fn milliseconds(text: &Value) -> u64 {
     let time = text
         .as_str()
         .map(|text| text.parse::<jiff::Timestamp>().unwrap());
-    time.map_or(0, |time| u64::try_from(time.as_second()).unwrap())
+    time.map_or(0, |time| u64::try_from(time.as_millisecond()).unwrap())
 }
 
 /// An absent status and an empty one are the same.

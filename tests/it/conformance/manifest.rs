@@ -251,16 +251,12 @@ fn pod(facts: &PodFacts, names: &Names, value: &mut Value) {
         ("queue", &facts.queue),
     ];
     let hints = &facts.hints;
+    let text = |value: Option<&Box<str>>| value.map(ToString::to_string);
     let annotations = [
-        (
-            "bound-queue",
-            facts.bound_queue.as_ref().map(ToString::to_string),
-        ),
-        (
-            "bound-podgroup",
-            facts.bound_pod_group.as_ref().map(ToString::to_string),
-        ),
+        ("bound-queue", text(facts.bound_queue.as_ref())),
+        ("bound-podgroup", text(facts.bound_pod_group.as_ref())),
         ("bound-minimum", minima(&facts.bound_minima)),
+        ("planned-node", text(facts.planned_node.as_ref())),
         ("min-member", hints.min_member.map(|n| n.to_string())),
         (
             "preemptible",

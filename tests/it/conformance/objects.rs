@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    DisruptionBudgetFacts, GangHints, GroupSource, JobFacts, LabelSelector, Labels, MatchOperator,
-    NamespaceFacts, NodeFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape,
+    DisruptionBudgetFacts, GANG_GATE, GangHints, GroupSource, JobFacts, LabelSelector, Labels,
+    MatchOperator, NamespaceFacts, NodeFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape,
     PriorityClassFacts, QueueFacts, QueueResource, Readiness, SelectorRequirement, Taint,
     TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
 };
@@ -192,7 +192,7 @@ fn new_pod(namespace: &str, name: &str, random: &mut Random) -> PodFacts {
         8..28 if facts.ours => {
             facts.gates = vec!["example.com/first".into()];
             if random.percent(50) {
-                facts.gates.push("example.com/second".into());
+                facts.gates.push(GANG_GATE.into());
             }
             // Refused: a pod with gates has no node.
             facts.node = random.percent(10).then_some("elsewhere".into());

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Evict, EvictionCause, ObjectReference, PodReference, StatusPatch,
+    Action, Announcement, Bind, Evict, EvictionCause, Lift, ObjectReference, PodReference,
+    StatusPatch,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
@@ -136,7 +137,8 @@ impl Sequence {
             59..62 => Ask(self.replace_status_of(Kind::DisruptionBudget, model)),
             62..70 => Ask(self.replace_status(model)),
             70..82 => Act(Action::Bind(self.bind(model))),
-            82..89 => Act(Action::PatchStatus(self.patch(model))),
+            82 => Act(Action::Lift(self.lift(model))),
+            83..89 => Act(Action::PatchStatus(self.patch(model))),
             89..92 => Act(Action::Observe(self.pod(model))),
             92 => Act(Action::Publish(self.publish(model))),
             93..99 => Act(Action::Lease(self.lease())),
@@ -212,6 +214,13 @@ impl Sequence {
             queue: self.place.name(Kind::Queue, &mut self.random).name,
             pod_group: self.random.percent(50).then_some("g".into()),
             minima: vec![3; usize::try_from(self.random.below(3)).unwrap()],
+        }
+    }
+
+    fn lift(&mut self, model: &ApiServer) -> Lift {
+        Lift {
+            pod: self.pod(model),
+            node: self.place.name(Kind::Node, &mut self.random).name,
         }
     }
 

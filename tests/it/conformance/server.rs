@@ -2,7 +2,9 @@
 //! requests of the live shell, the others as whoever makes them would.
 
 use gpu_batch::kube::execute::{self, Answer, LeaseName, Request as HttpRequest, Stamp, exchange};
-use gpu_batch_policies::command::{Action, Bind, CommandId, Evict, PodReference, StatusPatch};
+use gpu_batch_policies::command::{
+    Action, Bind, CommandId, Evict, Lift, PodReference, StatusPatch,
+};
 use gpu_batch_policies::event::{Kind, Outcome};
 use gpu_batch_policies::facts::{PodGroupFacts, QueueFacts, UnixMs};
 use gpu_batch_policies::lease::LeaseCall;
@@ -271,6 +273,11 @@ fn renamed(action: &Action, names: &Names) -> (Action, Expecting) {
             pod: pod(&evict.pod),
             ..evict.clone()
         }),
+        Action::Lift(lift) => {
+            let (pod, node) = (pod(&lift.pod), lift.node.clone());
+            let lift = Action::Lift(Lift { pod, node });
+            return (lift, Expecting::Object(Kind::Pod));
+        }
         Action::Lease(request) => {
             let mut request = request.clone();
             if let LeaseCall::Write {

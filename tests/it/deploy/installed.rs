@@ -35,7 +35,14 @@ async fn an_installed_chart_lets_the_program_do_its_work_and_nothing_else() {
     };
     let notes = cluster.helm(
         &helm,
-        &["install", "gpu-batch", CHART, "--create-namespace"],
+        &[
+            "install",
+            "gpu-batch",
+            CHART,
+            "--create-namespace",
+            "--set",
+            "gangGate.enabled=true",
+        ],
     );
     assert!(notes.contains("kubectl get pods -n gpu-batch"), "{notes}");
     pods_meet_the_restricted_standard(&cluster).await;
@@ -119,12 +126,31 @@ async fn whatever_it_does(cluster: &Cluster) {
     let basic = cluster.native_members("basic", 1, 1).await;
     cluster.bound(&basic).await;
     cluster.native_when("basic", "True", "Scheduled").await;
+    a_gate_is_lifted(cluster).await;
     an_answer_is_lost(cluster).await;
     let lease = cluster.get(LEASE).await.unwrap();
     assert_ne!(
         lease["spec"]["holderIdentity"], "",
         "no process holds the Lease"
     );
+}
+
+/// A pod of kube-scheduler, which is not there, has a place.
+async fn a_gate_is_lifted(cluster: &Cluster) {
+    let gated = json!({
+        "metadata": {"labels": {"gpu-batch.io/queue": "default"}},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "schedulingGates": [{"name": "gpu-batch.io/gang"}],
+        },
+    });
+    cluster.create(&cluster.pod("gated", 1, &gated)).await;
+    until("the gate is lifted", async || {
+        let pod = cluster.get(&cluster.pod_path("gated")).await?;
+        ensure(pod["spec"]["schedulingGates"].is_null(), &pod["spec"])
+    })
+    .await;
+    cluster.delete(&cluster.pod_path("gated")).await;
 }
 
 /// A webhook that takes connections and says nothing holds up each binding for longer than the
@@ -186,6 +212,7 @@ async fn its_roles_are_what_it_asked_for(cluster: &Cluster) {
     let mut granted = BTreeSet::new();
     for role in [
         format!("{rbac}/clusterroles/gpu-batch"),
+        format!("{rbac}/clusterroles/gpu-batch-gang-gate"),
         format!("{rbac}/namespaces/gpu-batch/roles/gpu-batch-leader-election"),
     ] {
         granted.extend(allowed(&cluster.get(&role).await.unwrap()));

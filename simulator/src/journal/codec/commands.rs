@@ -3,7 +3,7 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
     Action, Announcement, Beneficiary, Bind, ClaimKind, Command, CommandId, Evict, EvictionCause,
-    ObjectReference, PodReference, StatusPatch,
+    Lift, ObjectReference, PodReference, StatusPatch,
 };
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
@@ -26,6 +26,7 @@ fields! {
     PodReference { namespace, name, uid }
     Bind { pod, node, cards, queue, pod_group, minima }
     Evict { pod, cause, beneficiary }
+    Lift { pod, node }
     Beneficiary { gang, claim, is_optimal }
     Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
@@ -49,6 +50,7 @@ variants! {
         3 PatchStatus { 0: status },
         4 Lease { 0: lease },
         5 Publish { 0: announcement },
+        6 Lift { 0: lift },
     }
     ClaimKind { 0 Quota, 1 FairShare }
     EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate }

@@ -51,9 +51,9 @@ fields! {
     }
     Taint { key, value, effect }
     PodFacts {
-        uid, namespace, name, ours, extended, node, nominated, cards, phase, deletion_ms,
-        created_ms, bound_ms, started_ms, priority, never_preempts, gates, shape, labels,
-        pod_group, sub_group, queue, native_group, owner, deployment, hints, bound_queue,
+        uid, namespace, name, ours, extended, planned_node, node, nominated, cards, phase,
+        deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts, gates, shape,
+        labels, pod_group, sub_group, queue, native_group, owner, deployment, hints, bound_queue,
         bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }

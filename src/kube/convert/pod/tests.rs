@@ -364,3 +364,35 @@ fn a_minimum_on_a_pod_that_belongs_to_nobody_is_a_problem() {
         assert_eq!(problems(other), Vec::<String>::new());
     }
 }
+
+#[test]
+fn the_gate_and_afterwards_the_annotation_say_that_an_extended_pod_is_planned() {
+    let convert = |scheduler: &str, gates: Value, annotations: Value| {
+        let mut converter = Converter::new("gpu-batch", 0).with_extended(Some("default-scheduler"));
+        let pod = json!({
+            "metadata": {
+                "name": "p", "namespace": "ns", "uid": UID, "annotations": annotations,
+                "labels": {"gpu-batch.io/queue": "a"},
+            },
+            "spec": {"schedulerName": scheduler, "schedulingGates": gates, "containers": []},
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        super::pod(&pod, &mut converter).unwrap()
+    };
+    let gates = json!([{"name": "gpu-batch.io/gang"}, {"name": "example.com/wait"}]);
+    let lifted = json!({
+        "gpu-batch.io/planned-node": "n1", "gpu-batch.io/planned-at": "2026-11-21T10:00:00Z",
+    });
+    let before = convert("default-scheduler", gates.clone(), json!({}));
+    assert!(before.is_planned());
+    assert_eq!(
+        before.holding_gates().collect::<Vec<_>>(),
+        ["example.com/wait"]
+    );
+    let after = convert("default-scheduler", json!([]), lifted);
+    assert!(after.is_planned() && after.unknown_keys.is_empty());
+    let never = convert("default-scheduler", json!([]), json!({}));
+    assert!(!never.is_planned() && never.is_chosen_elsewhere());
+    let ours = convert("gpu-batch", gates, json!({}));
+    assert!(!ours.is_planned() && ours.holding_gates().count() == 2);
+}
