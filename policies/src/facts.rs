@@ -18,6 +18,7 @@ mod feature;
 mod gang;
 mod labels;
 mod node;
+mod node_term;
 mod owner;
 mod pod;
 mod preference;
@@ -43,16 +44,14 @@ pub use labels::PodLabels;
 pub use node::{
     HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
 };
+pub use node_term::{MatchRequirement, NodeSelectorTerm};
 pub use owner::OwnerReference;
 pub use pod::{GANG_GATE, GangHints, PodFacts, PodPhase, ScheduledCondition};
 pub use preference::{Preferences, PreferredNodes, PreferredPods};
 pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
-pub use shape::{
-    HostPort, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
-    TolerationOperator,
-};
+pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

@@ -43,8 +43,8 @@ pub(crate) struct Found {
     pub(crate) misfits: usize,
     /// How many nodes each plugin of kube-scheduler refuses.
     pub(crate) by_plugin: BTreeMap<String, usize>,
-    /// How many scores were compared that are neither the least nor the most.
-    pub(crate) scores: usize,
+    /// How many scores of each plugin were compared that are neither the least nor the most.
+    pub(crate) scores: BTreeMap<&'static str, usize>,
     /// Verdicts that differ on purpose: a node that is not ready takes no pod, whatever the pod
     /// tolerates.
     pub(crate) not_ready: usize,
@@ -218,7 +218,7 @@ fn same_scores(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<()
         ];
         for (plugin, ours) in sorts {
             let theirs = theirs.get(plugin).copied().unwrap_or(0);
-            found.scores += usize::from((1..100).contains(&theirs));
+            *found.scores.entry(plugin).or_default() += usize::from((1..100).contains(&theirs));
             if theirs.abs_diff(ours) > 1 {
                 return Err(format!(
                     "node {node}: {plugin} scores {theirs}; gpu-batch {ours}"

@@ -30,8 +30,8 @@ pub(crate) struct Answer {
     /// What keeps the pod off each node; empty: nothing.
     #[serde(default)]
     pub(crate) nodes: BTreeMap<String, String>,
-    /// How the plugins that read preferences score each node that fits, from 0 to 100; a plugin that
-    /// has nothing to say is missing.
+    /// How the plugins that read preferences score each node that fits, from 0 to 100; a plugin
+    /// that has nothing to say is missing.
     #[serde(default)]
     pub(crate) scores: BTreeMap<String, BTreeMap<String, u32>>,
     /// The objects as the API server would hold them.

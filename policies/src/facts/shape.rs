@@ -1,7 +1,7 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
 use super::{
-    Amounts, CardNeed, Labels, MatchOperator, NodeFeature, Preferences, Relations, TaintEffect,
+    Amounts, CardNeed, Labels, NodeFeature, NodeSelectorTerm, Preferences, Relations, TaintEffect,
 };
 use alloc::{boxed::Box, vec::Vec};
 
@@ -39,28 +39,6 @@ pub struct PodShape {
     /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
     /// held with the reason `Unsupported`, never placed as if the field were not there.
     pub unsupported: Vec<Box<str>>,
-}
-
-/// One term of a node affinity: all its requirements must hold. A term without requirements matches
-/// no node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct NodeSelectorTerm {
-    /// Requirements on labels.
-    pub match_expressions: Vec<MatchRequirement>,
-    /// Requirements on fields; the only field is `metadata.name`.
-    pub match_fields: Vec<MatchRequirement>,
-}
-
-/// `key operator values`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MatchRequirement {
-    /// A label key, or the field's path.
-    pub key: Box<str>,
-    /// How the key's value is compared.
-    pub operator: MatchOperator,
-    /// What the key's value is compared with: one integer for `Gt` and `Lt`, nothing for `Exists`
-    /// and `DoesNotExist`.
-    pub values: Vec<Box<str>>,
 }
 
 /// A toleration of a pod.

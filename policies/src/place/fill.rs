@@ -157,8 +157,8 @@ impl Load<'_> {
         }
     }
 
-    /// Puts the pods on nodes with room for the class, as their placement says. Pods that do not fit
-    /// are left without a place.
+    /// Puts the pods on nodes with room for the class, as their placement says. Pods that do not
+    /// fit are left without a place.
     pub(super) fn put(
         self,
         state: &mut ClusterState,
@@ -355,8 +355,8 @@ pub(super) fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> Node
     )
 }
 
-/// The node that a pod takes by a placement, among nodes that fit it. `members`: how many members of
-/// its gang are on each node.
+/// The node that a pod takes by a placement, among nodes that fit it. `members`: how many members
+/// of its gang are on each node.
 pub(super) fn best_of(
     state: &mut ClusterState,
     pod: PodId,

@@ -206,7 +206,8 @@ impl Placing<'_> {
         true
     }
 
-    /// The node that a pod prefers, and among equals takes by its placement; `None`: no node takes it now.
+    /// The node that a pod prefers, and among equals takes by its placement; `None`: no node takes
+    /// it now.
     fn best(&mut self, class: ClassId, pod: PodId, nodes: &[NodeId]) -> Option<NodeId> {
         self.looks += nodes.len() as u64;
         self.state.refresh(class);

@@ -1,8 +1,8 @@
 //! Which of the nodes that fit a pod prefers.
 //!
 //! Each sort of preference is a score from 0 to 100, as the plugins of kube-scheduler's default
-//! profile (v1.36) give it after they have normalised it over the nodes that fit; their weighted sum
-//! orders the nodes. Only what pods state counts, and the taints with PreferNoSchedule. A pod
+//! profile (v1.36) give it after they have normalised it over the nodes that fit; their weighted
+//! sum orders the nodes. Only what pods state counts, and the taints with PreferNoSchedule. A pod
 //! without preferences, in a cluster without such taints, is never looked at here.
 
 use super::ClusterState;

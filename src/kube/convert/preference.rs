@@ -2,7 +2,7 @@
 //! between pods, and spread with `ScheduleAnyway`.
 
 use super::problems::Problems;
-use super::{limits, relation, selector, shape};
+use super::{limits, relation, selector};
 use crate::kube::objects::{Pod, PodAffinity};
 use gpu_batch_policies::facts::{Preferences, PreferredNodes, PreferredPods};
 
@@ -105,7 +105,7 @@ fn weight<T: TryFrom<i64> + Default>(weight: i64, field: &str, problems: &mut Pr
 /// All text of the preferences, in bytes.
 pub(super) fn text_of(preferences: &Preferences) -> usize {
     let nodes = preferences.nodes.iter();
-    let nodes = nodes.map(|one| shape::text_of_term(&one.term));
+    let nodes = nodes.map(|one| selector::text_of_term(&one.term));
     let pods = preferences.pods.iter();
     let pods = pods.map(|one| one.topology_key.len() + relation::text_of_selection(&one.selection));
     let spread = relation::text_of_spread(&preferences.spread);

@@ -43,6 +43,16 @@ pub(super) fn node_selector_term(
     }
 }
 
+/// All text of a term, in bytes.
+pub(super) fn text_of_term(term: &NodeSelectorTerm) -> usize {
+    let requirements = term.match_expressions.iter().chain(&term.match_fields);
+    let texts = requirements.map(|requirement| {
+        let values = requirement.values.iter().map(|value| value.len());
+        requirement.key.len() + values.sum::<usize>()
+    });
+    texts.sum()
+}
+
 /// A selector over labels of objects, as in `namespaceSelector`.
 pub(super) fn label_selector(
     selector: LabelSelector,

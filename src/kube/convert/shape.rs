@@ -4,8 +4,7 @@ use super::problems::Problems;
 use super::{limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
-    HostPort, NodeFeature, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration,
-    TolerationOperator,
+    HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
 };
 
 /// The shape of a pod that this scheduler places.
@@ -197,7 +196,11 @@ fn text_of(shape: &PodShape) -> usize {
         .node_selector
         .iter()
         .map(|(key, value)| key.len() + value.len());
-    let terms = shape.node_affinity.iter().flatten().map(text_of_term);
+    let terms = shape
+        .node_affinity
+        .iter()
+        .flatten()
+        .map(selector::text_of_term);
     let tolerations = shape
         .tolerations
         .iter()
@@ -206,16 +209,6 @@ fn text_of(shape: &PodShape) -> usize {
     let preferences = shape.preferences.as_deref().map(preference::text_of);
     let own = pairs.chain(terms).chain(tolerations);
     own.chain(relations).chain(preferences).sum()
-}
-
-/// All text of a term, in bytes.
-pub(super) fn text_of_term(term: &NodeSelectorTerm) -> usize {
-    let requirements = term.match_expressions.iter().chain(&term.match_fields);
-    let texts = requirements.map(|requirement| {
-        let values = requirement.values.iter().map(|value| value.len());
-        requirement.key.len() + values.sum::<usize>()
-    });
-    texts.sum()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a pod may ask for and the scheduler cannot give yet.
 //!
 //! A pod of ours with such a field is held, with the field in its reason; it is never placed as if
-//! the field were not there. HAMi's and KAI's scoring policies, which only order nodes, are not used
-//! yet, and hold no pod.
+//! the field were not there. HAMi's and KAI's scoring policies, which only order nodes, are not
+//! used yet, and hold no pod.
 
 use super::keys;
 use super::resources::{self, ContainerField};

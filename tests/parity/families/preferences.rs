@@ -13,10 +13,10 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(crate) fn case(draw: &mut Draw) -> Value {
     let mut case = relations::of_pods(draw);
     for node in each(&mut case, "nodes") {
-        let all = "110";
         // Most nodes fit, so that there is something to order.
         if draw.percent(80) {
-            node["status"]["allocatable"] = json!({"cpu": "64", "memory": "2Ti", "pods": all});
+            let roomy = json!({"cpu": "64", "memory": "2Ti", "pods": "110"});
+            node["status"]["allocatable"] = roomy;
         }
         for key in &relations::KEYS[..2] {
             if draw.percent(85) {
@@ -69,15 +69,16 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     if sorts & 2 > 0 {
         let preferred = draw.list(
             4,
-            |draw| json!({"weight": weight(draw), "preference": affinity::term(draw)}),
+            |draw| json!({"weight": weight(draw, 60), "preference": affinity::term(draw)}),
         );
         pod["spec"]["affinity"]["nodeAffinity"][PREFERRED] = preferred;
     }
     if sorts & 4 > 0 {
-        of_pods(draw, pod);
+        of_pods(draw, pod, 60);
         for other in each(case, "pods") {
             if draw.percent(40) {
-                of_pods(draw, other);
+                // The oracle judges the mistakes of the pod alone.
+                of_pods(draw, other, 0);
             }
         }
     }
@@ -95,25 +96,29 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     }
 }
 
-/// Gives a pod preferences about other pods.
-fn of_pods(draw: &mut Draw, pod: &mut Value) {
+/// Gives a pod preferences about other pods, with wrong weights as [`weight`] draws them.
+fn of_pods(draw: &mut Draw, pod: &mut Value, wrong_every: u64) {
     for name in ["podAffinity", "podAntiAffinity"] {
         if draw.percent(60) {
             let count = 1 + draw.below(3);
-            let terms = draw.several(
-                count,
-                |draw| json!({"weight": weight(draw), "podAffinityTerm": relations::term(draw)}),
-            );
+            let terms = draw.several(count, |draw| {
+                let weight = weight(draw, wrong_every);
+                json!({"weight": weight, "podAffinityTerm": relations::term(draw)})
+            });
             pod["spec"]["affinity"][name][PREFERRED] = terms.into();
         }
     }
 }
 
-/// Mostly a weight that the API server lets in.
-fn weight(draw: &mut Draw) -> u64 {
-    match draw.below(60) {
-        0 => 0,
-        1 => 101,
-        _ => *draw.pick(&[1, 2, 3, 7, 50, 99, 100]),
+/// A weight; two of so many are ones that the API server refuses, none of 0.
+fn weight(draw: &mut Draw, wrong_every: u64) -> u64 {
+    let right = *draw.pick(&[1, 2, 3, 7, 50, 99, 100]);
+    match wrong_every {
+        0 => right,
+        every => match draw.below(every) {
+            0 => 0,
+            1 => 101,
+            _ => right,
+        },
     }
 }

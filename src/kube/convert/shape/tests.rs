@@ -1,5 +1,5 @@
 use super::*;
-use gpu_batch_policies::facts::{MatchOperator, MatchRequirement, Problem};
+use gpu_batch_policies::facts::{MatchOperator, MatchRequirement, NodeSelectorTerm, Problem};
 use serde_json::{Value, json};
 
 fn shape_of(spec: Value) -> (PodShape, Vec<Problem>) {
