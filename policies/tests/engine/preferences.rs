@@ -174,7 +174,7 @@ fn pods_spread_if_they_can() {
     for number in 0..3 {
         let pods = app(pod(&format!("p{number}"), 1), "web");
         world.then(prefer(pods, |preferences| {
-            preferences.spread.push(rule.clone())
+            preferences.spread.push(rule.clone());
         }));
     }
     let mut places = world.nodes_of("p0 p1 p2");
@@ -191,7 +191,7 @@ fn pods_spread_if_they_can() {
     }
     let pods = app(pod("q", 8), "web");
     world.then(prefer(pods, |preferences| {
-        preferences.spread.push(rule.clone())
+        preferences.spread.push(rule.clone());
     }));
     assert_eq!(world.places("q"), "n5");
 }
