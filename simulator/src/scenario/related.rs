@@ -1,15 +1,17 @@
-//! Worlds in which pods have rules about other pods: affinity, anti-affinity, and spread. All of it
-//! is drawn from a sequence of its own, so that other worlds are not changed by this module.
+//! Worlds in which pods have rules about other pods, or preferences: affinity, anti-affinity, and
+//! spread. All of it is drawn from a sequence of its own, so that other worlds are not changed by
+//! this module.
 
 use super::{APP, APPS, Arrival, LEVELS};
 use crate::objects::NAMESPACE;
 use crate::random::Random;
 use gpu_batch_policies::facts::{
-    LabelSelector, PodFacts, PodSelection, PodTerm, Relations, SpreadRule, UnixMs,
+    LabelSelector, PodFacts, PodSelection, PodTerm, Preferences, PreferredPods, Relations,
+    SpreadRule, UnixMs,
 };
 use std::sync::Arc;
 
-/// Gives rules to the pods of half of all gangs.
+/// Gives rules to the pods of half of all gangs, and preferences to those of a quarter.
 pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
     for (_, arrival) in arrivals {
         let Arrival::Gang(_, recipes) = arrival else {
@@ -19,6 +21,12 @@ pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
             let rules = rules(random);
             for recipe in recipes {
                 give(&mut recipe.pod, &rules);
+            }
+        } else if random.percent(50) {
+            let rules = rules(random);
+            for recipe in recipes {
+                let weight = i32::try_from(random.between(1, 100)).unwrap_or(1);
+                prefer(&mut recipe.pod, &rules, weight);
             }
         }
     }
@@ -47,6 +55,38 @@ fn rules(random: &mut Random) -> Drawn {
 }
 
 fn give(pod: &mut PodFacts, drawn: &Drawn) {
+    let relations = relations(pod, drawn);
+    if !relations.is_empty() {
+        Arc::make_mut(&mut pod.shape).relations = Some(Box::new(relations));
+    }
+}
+
+/// Has a pod prefer what the rules would require.
+fn prefer(pod: &mut PodFacts, drawn: &Drawn, weight: i32) {
+    let relations = relations(pod, drawn);
+    let weighted = |terms: Vec<PodTerm>, weight: i32| {
+        let terms = terms.into_iter();
+        terms.map(move |term| PreferredPods {
+            weight,
+            topology_key: term.topology_key,
+            selection: term.selection,
+        })
+    };
+    let near = weighted(relations.affinity, weight);
+    let preferences = Preferences {
+        namespace: relations.namespace,
+        nodes: Vec::new(),
+        pods: near
+            .chain(weighted(relations.anti_affinity, -weight))
+            .collect(),
+        spread: relations.spread,
+    };
+    if !preferences.is_empty() {
+        Arc::make_mut(&mut pod.shape).preferences = Some(Box::new(preferences));
+    }
+}
+
+fn relations(pod: &PodFacts, drawn: &Drawn) -> Relations {
     let own = |app: &str| {
         let value = pod.labels.value(APP, &pod.name, pod.owner.as_ref());
         value.as_deref() == Some(app)
@@ -73,13 +113,10 @@ fn give(pod: &mut PodFacts, drawn: &Drawn) {
         honors_affinity: true,
         honors_taints: false,
     };
-    let relations = Relations {
+    Relations {
         namespace: NAMESPACE.into(),
         affinity: drawn.affinity.map(term).into_iter().collect(),
         anti_affinity: drawn.anti_affinity.map(term).into_iter().collect(),
         spread: drawn.spread.map(rule).into_iter().collect(),
-    };
-    if !relations.is_empty() {
-        Arc::make_mut(&mut pod.shape).relations = Some(Box::new(relations));
     }
 }

@@ -71,6 +71,19 @@ fn weights_are_from_1_to_100() {
 }
 
 #[test]
+fn a_term_that_makes_no_sense_is_named_with_its_field() {
+    let preference = json!({"matchExpressions": [{"key": "disk", "operator": "In"}]});
+    let preferred = json!([{"weight": 1, "preference": preference}]);
+    let mut problems = Problems::default();
+    let spec = json!({"affinity": {"nodeAffinity": {PREFERRED: preferred}}});
+    own(&pod(spec), &mut problems);
+    let problems = problems.into_vec();
+    let fields: Vec<&str> = problems.iter().map(|problem| &*problem.field).collect();
+    let field = format!("{PREFERRED_NODES}[0].preference.matchExpressions[0].values");
+    assert_eq!(fields, [field]);
+}
+
+#[test]
 fn what_other_schedulers_pods_require_or_prefer_of_pods_draws_others() {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let mut near = of_pods(5);

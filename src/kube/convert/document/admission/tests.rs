@@ -215,14 +215,7 @@ fn ports_are_ports_and_each_of_the_host_is_taken_once() {
 
 #[test]
 fn what_the_scheduler_does_not_read_is_looked_up_in_the_document() {
-    let preferred = |weight: i32, operator: &str| {
-        let preference = json!({"matchExpressions": [{"key": "a", "operator": operator}]});
-        let preferred = json!([{"weight": weight, "preference": preference}]);
-        json!({"affinity": {"nodeAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": preferred}}})
-    };
     let toleration = |effect: &str| json!({"tolerations": [{"key": "a", "effect": effect, "tolerationSeconds": 1}]});
-    assert_eq!(refused(preferred(1, "Exists")), [""; 0]);
     assert_eq!(refused(toleration("NoExecute")), [""; 0]);
     assert_eq!(
         refused(toleration("NoSchedule")),
@@ -233,10 +226,22 @@ fn what_the_scheduler_does_not_read_is_looked_up_in_the_document() {
         ["spec.restartPolicy"]
     );
     assert_eq!(refused(json!({"restartPolicy": ""})), [""; 0]);
-    let field = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]";
-    assert_eq!(refused(preferred(0, "Exists")), [format!("{field}.weight")]);
-    let values = format!("{field}.preference.matchExpressions[0].values");
-    assert_eq!(refused(preferred(1, "In")), [values]);
+}
+
+#[test]
+fn preferred_node_affinity_needs_keys_of_labels() {
+    const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+    let preferred = |key: &str| {
+        let preference = json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
+        let preferred = json!([{"weight": 1, "preference": preference}]);
+        refused(json!({"affinity": {"nodeAffinity": {PREFERRED: preferred}}}))
+    };
+    assert_eq!(preferred("disk"), [""; 0]);
+    let field = format!("spec.affinity.nodeAffinity.{PREFERRED}[0].preference");
+    assert_eq!(
+        preferred("a b"),
+        [format!("{field}.matchExpressions[0].key")]
+    );
 }
 
 #[test]
