@@ -296,7 +296,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "planned-pod",
         "planned: facts.has_gang_gate() || was_planned,",
     )
-    .first_tried(EXTENDED_SEEDS_FROM),
+    .first_tried(EXTENDED_SEEDS_FROM + 43),
     bug(
         "planned pods are bound before their gates are lifted",
         "offered-first",
