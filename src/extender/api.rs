@@ -150,10 +150,10 @@ impl VictimsAsked {
     }
 }
 
-/// Reads the body of a request.
+/// Reads the body of a request from kube-scheduler.
 ///
 /// # Errors
-/// What is wrong with the body; if it is an object of another API, which.
+/// What is wrong with the body, and the kind of the object if it belongs to another API.
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -7,7 +7,7 @@
 use super::domains::{is_inside, nodes_of, scopes};
 use super::fill::{Load, best_of};
 use super::request::{Request, RequestGroup};
-use super::{Area, Near, Scope};
+use super::{Area, Scope};
 use crate::facts::Placement;
 use crate::ids::{ClassId, DomainId, NodeId, PodId};
 use crate::state::ClusterState;
@@ -95,14 +95,12 @@ fn open_among(
 
 /// The members of one leaf that are to be placed, and where.
 struct Share {
-    /// The leaf, as a request of its own.
+    /// The leaf, as a request of its own, as near as the groups above it want it.
     request: Request,
     /// The pods of each class, in the order in which they were placed.
     pods: Vec<(ClassId, Vec<PodId>)>,
     /// The nodes of the domains that were chosen.
     nodes: Vec<NodeId>,
-    /// Where the pods should be as near as possible.
-    near: Option<Near>,
 }
 
 impl Share {
@@ -130,21 +128,19 @@ impl Share {
         }
         let alone = RequestGroup {
             parent: 0,
+            near: request
+                .above(leaf)
+                .find_map(|group| request.groups[group].near),
             ..group.clone()
         };
-        let near = request
-            .above(leaf)
-            .find_map(|group| request.groups[group].near);
-        let mut request = Request {
+        let request = Request {
             groups: Vec::from([alone]),
             ..request.clone()
         };
-        request.groups[0].near = near;
         Self {
             request,
             pods,
             nodes,
-            near,
         }
     }
 
@@ -200,7 +196,7 @@ impl Share {
         pods: u64,
     ) -> Vec<NodeId> {
         let spreads = self.request.placement_of(state, class) == Placement::Spread;
-        let (Some(near), false) = (self.near, spreads) else {
+        let (Some(near), false) = (self.request.root().near, spreads) else {
             return nodes;
         };
         let topology = &state.topologies[near.topology];

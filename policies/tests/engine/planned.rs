@@ -140,7 +140,7 @@ fn a_begun_gang_whose_offered_member_can_have_no_other_node_is_unwound_soon() {
     assert_eq!(world.evicted, ["g-0"]);
 }
 
-/// What is left of a gang may have its place elsewhere.
+/// A gang that has begun is not unwound if the member that loses its place finds another one.
 #[test]
 fn a_lost_place_is_replaced_before_the_gang_is_unwound_where_the_node_is_gone() {
     let mut world = World::of((pair(), node("n3", 8)));
