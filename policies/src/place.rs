@@ -181,7 +181,7 @@ pub(crate) fn place(
         txn.place(state, pod, node, placement);
         return Ok(());
     }
-    if request.is_related(state) {
+    if request.is_entangled(state) {
         return related::place(state, txn, request, work);
     }
     let start = txn.checkpoint();

@@ -12,18 +12,18 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many fresh seeds each run takes, with faults.
-const FRESH: u64 = 5_000;
+const FRESH: u64 = 2_000;
 
 /// How many of the fresh seeds are run without faults, too: judges are stricter there.
-const FRESH_WITHOUT_FAULTS: u64 = 1_000;
+const FRESH_WITHOUT_FAULTS: u64 = 500;
 
 /// How many worlds are run in which evicting takes patience, each with faults and without: of the
 /// first, and of fresh ones.
-const PATIENT: u64 = 300;
+const PATIENT: u64 = 150;
 
 /// How many worlds are run in which gangs are promised starts, each with faults and without: of the
 /// first, and of fresh ones.
-const RESERVING: u64 = 300;
+const RESERVING: u64 = 150;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
 const FAILED_ONCE: [u64; 54] = [
@@ -96,11 +96,14 @@ const FAILED_ONCE: [u64; 54] = [
 /// - 4611694997123068037: searches in slices took 13,539 steps, and the judge allowed 10,000.
 /// - 9223396000000001196 and 9223396000000002974: host ports left a promised gang room only where
 ///   it was to be, and it was tried elsewhere.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 10] = [
+/// - 6917538006711551865: one large member took the room of all others of a gang that had just been
+///   refused, and another gang took that room.
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 11] = [
     3_151,
     10_599,
     4_611_694_996_921_897_984,
     4_611_694_997_123_068_037,
+    6_917_538_006_711_551_865,
     9_223_372_036_854_775_849,
     9_223_372_036_854_775_889,
     9_223_381_015_419_140_871,

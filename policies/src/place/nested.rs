@@ -45,14 +45,14 @@ pub(super) fn plain(
 }
 
 /// What counting alone says against a request, each class counted by itself in the areas of a
-/// scope. `None`: it says nothing. Where other pods decide, a request that was refused stands
-/// refused.
+/// scope. `None`: it says nothing. Where members decide for each other, a request that was refused
+/// stands refused.
 pub(crate) fn refused_by_counting(
     state: &mut ClusterState,
     request: &Request,
     scope: Scope,
 ) -> Option<Refusal> {
-    if request.is_related(state) {
+    if request.is_entangled(state) {
         return Some(related::refusal(state, request));
     }
     if request.is_plain() {

@@ -1,4 +1,7 @@
-//! Members whose places depend on other pods: affinity, anti-affinity and spread between pods.
+//! Members whose places depend on each other: affinity, anti-affinity and spread between pods.
+//!
+//! Where only pods of other gangs decide, the tables of the classes say all, and members are placed
+//! as any others are. Here are those that decide for each other.
 //!
 //! Each member that gets a place may open or close nodes for those that follow, so they are placed
 //! one after the other, and what fits is looked at anew before each. Members that no node takes yet
@@ -12,7 +15,7 @@
 use super::domains::{areas, nodes_of, scopes_under};
 use super::fill::best_of;
 use super::region::Region;
-use super::request::Request;
+use super::request::{Request, RequestGroup};
 use super::{Area, Group, Refusal, widest_scope};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
@@ -25,11 +28,25 @@ use alloc::vec::Vec;
 /// How many nodes are looked at for one gang, at most: some milliseconds.
 const LOOKS: u64 = 1_000_000;
 
+/// Of how many classes the members are tried first, at most.
+const FIRST_CLASSES: usize = 8;
+
 impl Request {
     /// Whether where any of the members may go depends on other pods.
     pub(crate) fn is_related(&self, state: &ClusterState) -> bool {
         let mut groups = self.groups.iter().flat_map(|group| &group.pods);
         groups.any(|group| state.is_related(group.class))
+    }
+
+    /// Whether a place of one of the members may change where others of them may go.
+    pub(super) fn is_entangled(&self, state: &ClusterState) -> bool {
+        let groups = || self.groups.iter().flat_map(|group| &group.pods);
+        groups().any(|decided| {
+            state.is_related(decided.class)
+                && groups()
+                    .flat_map(|group| &group.pods)
+                    .any(|pod| state.decides_for(*pod, decided.class))
+        })
     }
 }
 
@@ -147,13 +164,27 @@ impl Placing<'_> {
             if rooms.sum::<u64>() < group.need as u64 {
                 continue;
             }
+            if self.each_first(group, &nodes) {
+                return true;
+            }
+        }
+        self.each_first(group, &nodes)
+    }
+
+    /// Places what a leaf needs on these nodes, or nothing: members of one class first, and if that
+    /// fails members of another. One large member may take the room of all the others.
+    fn each_first(&mut self, group: &RequestGroup, nodes: &[NodeId]) -> bool {
+        for first in 0..group.pods.len().min(FIRST_CLASSES) {
             let start = self.txn.checkpoint();
-            if self.one_by_one(&group.pods, group.need, &nodes) {
+            if self.one_by_one(&group.pods, first, group.need, nodes) {
                 return true;
             }
             self.txn.rollback(self.state, start);
+            if self.looks > LOOKS {
+                break;
+            }
         }
-        self.one_by_one(&group.pods, group.need, &nodes)
+        false
     }
 
     /// The nodes of each domain that members with affinity may have to share with those that they
@@ -179,14 +210,19 @@ impl Placing<'_> {
         Vec::new()
     }
 
-    /// Places `need` of the pods on these nodes, each where it may go by then.
-    fn one_by_one(&mut self, groups: &[Group], mut need: usize, nodes: &[NodeId]) -> bool {
-        let mut open: Vec<(ClassId, &[PodId])> = Vec::new();
-        open.extend(
-            groups
-                .iter()
-                .map(|group| (group.class, group.pods.as_slice())),
-        );
+    /// Places `need` of the pods on these nodes, those of the group `first` before the others, each
+    /// where it may go by then.
+    fn one_by_one(
+        &mut self,
+        groups: &[Group],
+        first: usize,
+        mut need: usize,
+        nodes: &[NodeId],
+    ) -> bool {
+        let classes = groups.iter().map(|group| group.class);
+        let pods = groups.iter().map(|group| group.pods.as_slice());
+        let mut open: Vec<(ClassId, &[PodId])> = classes.zip(pods).collect();
+        open[..=first].rotate_right(1);
         while need > 0 {
             let before = need;
             for (class, pods) in &mut open {
@@ -266,7 +302,7 @@ fn apart(state: &mut ClusterState, id: ClassId, nodes: &[NodeId]) -> u64 {
     by_amounts.min(domains.len() as u64 + beside)
 }
 
-/// Why there is no place for a request, where other pods decide.
+/// Why there is no place for a request whose members decide for each other.
 pub(super) fn refusal(state: &mut ClusterState, request: &Request) -> Refusal {
     let root = request.root();
     let ([only], true) = (root.pods.as_slice(), request.is_plain()) else {

@@ -239,7 +239,7 @@ impl ClusterState {
     }
 
     /// Whether a tally counts a pod while it is on a node.
-    fn counts_in(&self, id: TallyId, pod: PodId) -> bool {
+    pub(super) fn counts_in(&self, id: TallyId, pod: PodId) -> bool {
         let record = &self.pods[pod];
         let tally = &self.relations.tallies[id];
         match &*tally.of {

@@ -3,7 +3,7 @@
 use super::{ClassRelations, DomainKey, Relations, SpreadTallies};
 use crate::facts::{PodShape, SpreadRule};
 use crate::filter::{self, Filter};
-use crate::ids::{ById, ClassId, GangId, NodeId, TallyId};
+use crate::ids::{ById, ClassId, GangId, NodeId, PodId, TallyId};
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use alloc::{vec, vec::Vec};
@@ -159,6 +159,13 @@ impl ClusterState {
     pub(crate) fn is_related(&self, class: ClassId) -> bool {
         let relations = self.classes[class].relations.as_deref();
         relations.is_some_and(ClassRelations::decides)
+    }
+
+    /// Whether a place of the pod may change where pods of a class may go.
+    pub(crate) fn decides_for(&self, pod: PodId, class: ClassId) -> bool {
+        let relations = self.classes[class].relations.as_deref();
+        let mut deciding = relations.into_iter().flat_map(ClassRelations::deciding);
+        deciding.any(|tally| self.counts_in(tally, pod))
     }
 
     /// Whether where any waiting member of a gang may go depends on other pods.
