@@ -29,7 +29,8 @@ pub(crate) mod reach;
 pub(crate) mod relations;
 pub(crate) mod runtimes;
 mod score;
-pub(crate) mod submitted;
+pub(crate) mod storage;
+mod submitted;
 pub(crate) mod tables;
 pub(crate) mod topologies;
 
@@ -62,6 +63,7 @@ use relations::Relations;
 use runtimes::Runtimes;
 use rustc_hash::FxBuildHasher;
 use score::Scores;
+use storage::Storage;
 use submitted::Submitted;
 use tables::ChangeLog;
 
@@ -102,6 +104,7 @@ pub(crate) struct ClusterState {
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
     budgets: Budgets,
     relations: Relations,
+    pub(crate) storage: Storage,
     /// Nodes with a taint that asks pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
     pub(crate) minima: Minima,
@@ -164,6 +167,7 @@ impl ClusterState {
             owned: BTreeMap::new(),
             budgets: Budgets::new(),
             relations: Relations::new(),
+            storage: Storage::default(),
             softly_tainted: BTreeSet::new(),
             minima: Minima::default(),
             holds: Holds::default(),

@@ -18,6 +18,7 @@ impl Engine {
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
         self.give_up_stuck(now_ms);
+        self.state.follow_storage(now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
         self.binder.take_back_overtaken(&mut self.state);

@@ -2,7 +2,7 @@
 
 use crate::command::{ObjectReference, PodReference};
 use crate::event::Kind;
-use crate::facts::{
+use crate::facts::{ClaimUse, 
     CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
@@ -35,6 +35,9 @@ pub(crate) struct Pod {
     /// Until when the pod waits because a binding of it was refused; 0: not at all.
     pub(crate) retry_at_ms: UnixMs,
     pub(crate) glance: Glance,
+    /// The claims that the pod uses; `None`: none, or the pod has ended.
+    #[expect(clippy::box_collection, reason = "few pods have claims: one word where there are none")]
+    pub(crate) claims: Option<Box<Vec<ClaimUse>>>,
     /// What only pods of ours have; `None`: the pod is foreign.
     pub(crate) own: Option<Box<Own>>,
 }

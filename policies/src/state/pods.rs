@@ -83,9 +83,11 @@ impl ClusterState {
             running: facts.phase == PodPhase::Running,
             retry_at_ms: 0,
             glance: own.as_deref().map(Own::glance).unwrap_or_default(),
+            claims: None,
             own,
         });
         self.pod_ids.insert(facts.uid, pod);
+        self.take_in_claims(pod, &facts);
         self.follow_new_terms();
         self.reclass(pod);
         self.note_owner(pod);
@@ -110,6 +112,7 @@ impl ClusterState {
     fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
+        self.note_claims(pod, &facts.claims);
         self.note_deletion(pod, facts.deletion_ms);
         let record = &mut self.pods[pod];
         record.running = facts.phase == PodPhase::Running;
@@ -169,9 +172,18 @@ impl ClusterState {
     /// selector was made narrower while it was gated.
     fn change_class(&mut self, pod: PodId, facts: &PodFacts) {
         let before = self.pods[pod].class;
-        if self.classes[before].shape != facts.shape {
-            self.move_to_class(pod, &facts.shape);
+        let shape = self.with_claims(pod, &facts.shape);
+        if self.classes[before].shape != shape {
+            self.move_to_class(pod, &shape);
             self.follow_new_terms();
+        }
+    }
+
+    /// Takes in the claims of a new pod, which are a part of what decides where it can run.
+    fn take_in_claims(&mut self, pod: PodId, facts: &PodFacts) {
+        if !facts.claims.is_empty() {
+            self.note_claims(pod, &facts.claims);
+            self.change_class(pod, facts);
         }
     }
 
@@ -192,7 +204,7 @@ impl ClusterState {
         }
     }
 
-    fn move_to_class(&mut self, pod: PodId, shape: &Arc<PodShape>) {
+    pub(super) fn move_to_class(&mut self, pod: PodId, shape: &Arc<PodShape>) {
         let before = self.pods[pod].class;
         let kept_out = match self.pods[pod].own.is_some() {
             true => self.kept_out(pod),
@@ -285,6 +297,7 @@ impl ClusterState {
             self.vacate(pod, node, true);
         }
         self.cease_leaving(pod);
+        self.note_claims(pod, &[]);
         let gang = self.pods[pod].gang();
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
             // A member that ended well and is deleted afterwards is not lost.
