@@ -14,12 +14,13 @@
 mod needs;
 
 use super::ClusterState;
-use super::pod::Stage;
+use super::pod::{Pod, Stage};
 use crate::facts::{
     Amount, Amounts, CapacityFacts, ClaimFacts, ClaimUse, CsiDriverFacts, CsiNodeFacts, PodShape,
-    StorageClassFacts, StorageFacts, StorageKind, UnixMs, VolumeFacts,
+    StorageClassFacts, StorageFacts, StorageKind, Uid, UnixMs, VolumeFacts,
 };
-use crate::ids::PodId;
+use crate::filter;
+use crate::ids::{NodeId, PodId};
 use alloc::{
     borrow::ToOwned,
     boxed::Box,
@@ -38,6 +39,17 @@ const ATTACHED: &str = "attachable-volumes-csi-";
 
 /// How many volumes can be attached to a node that does not limit it.
 const UNLIMITED: Amount = 1 << 40;
+
+/// A claim whose volume is not ready yet.
+#[derive(Debug)]
+pub(crate) struct OpenClaim {
+    pub(crate) name: Named,
+    pub(crate) uid: Uid,
+    /// A volume was chosen or made, and is being bound.
+    pub(crate) has_volume: bool,
+    /// The claim was told the node on which its pod has a place.
+    pub(crate) is_selected: bool,
+}
 
 /// All objects about volumes.
 #[derive(Debug, Default)]
@@ -327,6 +339,9 @@ impl ClusterState {
         let users = changed.iter().filter_map(|claim| self.storage.users.get(claim));
         let pods: BTreeSet<PodId> = users.flatten().copied().collect();
         for pod in pods {
+            if let Stage::Assumed(_) = self.pods[pod].stage {
+                self.claims_changed.insert(self.pods[pod].uid);
+            }
             let shape = &self.classes[self.pods[pod].class].shape;
             let now = self.with_claims(pod, shape);
             if *shape != now {
@@ -338,6 +353,70 @@ impl ClusterState {
 }
 
 impl ClusterState {
+    /// Whether volumes are to be made for claims of a pod before it is bound. kube-scheduler does
+    /// that for pods that it asks to bind.
+    pub(crate) fn has_open_claims(&self, pod: PodId) -> bool {
+        let record = &self.pods[pod];
+        let is_asked_for = record.own.as_ref().is_none_or(|own| own.extended);
+        let claims = record.claims.as_deref().filter(|_| !is_asked_for);
+        claims.into_iter().flatten().any(|claim| {
+            let name = (record.namespace.clone(), claim.name.clone());
+            let facts = self.storage.claim(&name);
+            facts.is_some_and(|facts| !facts.is_bound())
+        })
+    }
+
+    /// The claims of a pod that have no volume yet.
+    ///
+    /// # Errors
+    /// Why the pod cannot be on the node, as a sentence without the final point.
+    pub(crate) fn open_claims(
+        &self,
+        pod: PodId,
+        node: NodeId,
+    ) -> Result<Vec<OpenClaim>, Box<str>> {
+        let record = &self.pods[pod];
+        let mut open = Vec::new();
+        for claim in record.claims.as_deref().into_iter().flatten() {
+            let name = (record.namespace.clone(), claim.name.clone());
+            let facts = self.storage.claim(&name);
+            let facts = facts.filter(|facts| !facts.is_lost && !facts.is_deleting);
+            let Some(facts) = facts else {
+                return Err(format!("PersistentVolumeClaim {} is lost", claim.name).into());
+            };
+            let volume = facts.volume.as_ref().filter(|_| facts.is_bound());
+            let volume = volume.and_then(|volume| self.storage.volumes.get(volume));
+            if volume.is_some() {
+                self.check_volume(record, claim, node)?;
+                continue;
+            }
+            let node = &self.nodes[node].name;
+            open.push(OpenClaim {
+                name,
+                uid: facts.uid,
+                has_volume: facts.volume.is_some(),
+                is_selected: facts.selected_node.as_ref() == Some(node),
+            });
+        }
+        Ok(open)
+    }
+
+    /// Checks that the volume of a claim can be used on a node.
+    fn check_volume(&self, pod: &Pod, claim: &ClaimUse, node: NodeId) -> Result<(), Box<str>> {
+        let needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        let known = self.nodes[node].known.as_ref();
+        match known.map(|known| filter::allows_volumes(&needs, &known.facts)) {
+            Some(true) | None => Ok(()),
+            Some(false) => {
+                let (claim, node) = (&claim.name, &self.nodes[node].name);
+                let message = format!(
+                    "the volume of PersistentVolumeClaim {claim} cannot be used on node {node}"
+                );
+                Err(message.into())
+            }
+        }
+    }
+
     /// Takes in how many volumes can be attached to a node now.
     fn limit_node(&mut self, name: &str, now_ms: UnixMs) {
         let node = self.node_ids.get(name).map(|node| &self.nodes[*node]);
