@@ -123,13 +123,13 @@ impl Binder {
         placed: &[(PodId, NodeId)],
         now_ms: UnixMs,
     ) {
-        let preparing = self.begin_preparing(state, placed, now_ms);
+        let first = self.begin_preparing(state, placed, now_ms);
         for (pod, _) in placed {
-            self.start_binding(state, *pod, preparing);
+            self.start_binding(state, *pod, first);
         }
     }
 
-    fn start_binding(&mut self, state: &mut ClusterState, pod: PodId, preparing: Option<Step>) {
+    fn start_binding(&mut self, state: &mut ClusterState, pod: PodId, first: Option<Step>) {
         let uid = state.pods[pod].uid;
         let minima = first_look::minima_for(state, pod);
         if let Some(own) = &mut state.pods[pod].own {
@@ -139,7 +139,7 @@ impl Binder {
             // tests plant bugs here: offered-first
             step: match state.pods[pod].is_planned() {
                 true => Step::Offering(Offer::default()),
-                false => preparing.unwrap_or(Step::Queued),
+                false => first.unwrap_or(Step::Queued),
             },
             given_up: 0,
             throttled: 0,
@@ -645,6 +645,7 @@ fn note_failure(state: &mut ClusterState, uid: Uid, sentence: Box<str>) {
     let id = state.pod_ids[&uid];
     if let Some(own) = &mut state.pods[id].own {
         own.failure = Some(sentence);
+        own.prepares = false;
     }
 }
 

@@ -32,6 +32,7 @@ use crate::state::storage::{Named, OpenClaim};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// How long the volumes of a pod may take.
@@ -64,10 +65,11 @@ struct Selection {
 }
 
 impl Binder {
-    /// The first step of the binding of each of these pods, which were placed together.
+    /// The first step of the bindings of these pods, which were placed together, if any of them needs
+    /// a new volume.
     pub(super) fn begin_preparing(
         &mut self,
-        state: &ClusterState,
+        state: &mut ClusterState,
         placed: &[(PodId, NodeId)],
         now_ms: UnixMs,
     ) -> Option<Step> {
@@ -80,6 +82,8 @@ impl Binder {
             let uid = state.pods[*pod].uid;
             self.preparations.pods.insert(uid);
             self.timers.set(until_ms, Timer::Binding(uid));
+            note_preparing(state, *pod);
+            self.tell_failure(state, uid);
         }
         Some(Step::Preparing(until_ms))
     }
@@ -311,6 +315,9 @@ impl Binder {
         for pod in waiting {
             let uid = state.pods[pod].uid;
             self.take_selections(uid);
+            if let Some(own) = &mut state.pods[pod].own {
+                (own.failure, own.prepares) = (None, false);
+            }
             self.enter_step(uid, Step::Queued);
             self.outbox.binds.push_back(uid);
         }
@@ -363,5 +370,23 @@ impl Binder {
     /// This process does not lead any more: no claim forgets its node for it.
     pub(super) fn drop_preparations(&mut self) {
         self.preparations.unselected.clear();
+    }
+}
+
+/// Notes what a placed pod waits for.
+fn note_preparing(state: &mut ClusterState, pod: PodId) {
+    let record = &state.pods[pod];
+    let Some(node) = record.stage.node() else {
+        return;
+    };
+    let open = state.open_claims(pod, node).unwrap_or_default();
+    let waits_for = match open.first() {
+        Some(claim) => format!("the volume of PersistentVolumeClaim {}", claim.name.1),
+        None => String::from("the volumes of other members of its gang"),
+    };
+    let (name, node) = (&record.name, &state.nodes[node].name);
+    let sentence = format!("pod {name} is to run on node {node}, and waits for {waits_for}");
+    if let Some(own) = &mut state.pods[pod].own {
+        (own.failure, own.prepares) = (Some(sentence.into()), true);
     }
 }
