@@ -47,7 +47,7 @@ pub(crate) struct OpenClaim {
     pub(crate) uid: Uid,
     /// A volume was chosen or made, and is being bound.
     pub(crate) has_volume: bool,
-    /// The claim was told the node on which its pod has a place.
+    /// The claim was told the node on which its pod has a place, or a volume is kept for it.
     pub(crate) is_selected: bool,
 }
 
@@ -56,6 +56,8 @@ pub(crate) struct OpenClaim {
 pub(crate) struct Storage {
     claims: BTreeMap<Named, ClaimFacts>,
     volumes: BTreeMap<Box<str>, VolumeFacts>,
+    /// The names of the volumes that claims have, or are to get, by claim.
+    kept: BTreeMap<Named, BTreeSet<Box<str>>>,
     classes: BTreeMap<Box<str>, StorageClassFacts>,
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
     drivers: BTreeMap<Box<str>, CsiDriverFacts>,
@@ -97,18 +99,33 @@ impl Storage {
         self.users.is_empty()
     }
 
-    /// Notes that a volume has come, gone or changed.
-    fn volume_changed(&mut self, volume: &VolumeFacts) {
-        if let Some(claim) = &volume.claim {
-            self.changed
-                .insert((claim.namespace.clone(), claim.name.clone()));
+    /// Takes in a volume, or that it is gone.
+    fn set_volume(&mut self, name: &str, facts: Option<VolumeFacts>) {
+        let claim_of = |facts: &VolumeFacts| -> Option<Named> {
+            let claim = facts.claim.as_ref()?;
+            Some((claim.namespace.clone(), claim.name.clone()))
+        };
+        let claim = facts.as_ref().and_then(claim_of);
+        let before = match facts {
+            Some(facts) => self.volumes.insert(name.into(), facts),
+            None => self.volumes.remove(name),
+        };
+        if let Some(claim) = before.as_ref().and_then(claim_of) {
+            self.changed.insert(claim.clone());
+            if let Some(kept) = self.kept.get_mut(&claim) {
+                kept.remove(name);
+                if kept.is_empty() {
+                    self.kept.remove(&claim);
+                }
+            }
         }
-        if volume.claim.is_none() || volume.is_available {
-            self.class_changed(&volume.class);
+        if let Some(claim) = claim {
+            self.changed.insert(claim.clone());
+            self.kept.entry(claim).or_default().insert(name.into());
         }
     }
 
-    /// Notes that unbound claims of a class may get other volumes.
+    /// Notes that unbound claims of a class may get volumes elsewhere.
     fn class_changed(&mut self, class: &str) {
         for name in self.users.keys() {
             let claim = self.claims.get(name);
@@ -178,11 +195,8 @@ impl ClusterState {
                 storage.claims.insert(name, facts);
             }
             StorageFacts::Volume(facts) => {
-                storage.volume_changed(&facts);
-                let before = storage.volumes.insert(facts.name.clone(), facts);
-                if let Some(before) = before {
-                    storage.volume_changed(&before);
-                }
+                let name = facts.name.clone();
+                storage.set_volume(&name, Some(facts));
             }
             StorageFacts::Class(facts) => {
                 let name = facts.name.clone();
@@ -213,11 +227,7 @@ impl ClusterState {
                 storage.claims.remove(name);
                 storage.changed.insert(name.clone());
             }
-            StorageKind::Volume => {
-                if let Some(before) = storage.volumes.remove(&name.1) {
-                    storage.volume_changed(&before);
-                }
-            }
+            StorageKind::Volume => storage.set_volume(&name.1, None),
             StorageKind::Class => {
                 storage.classes.remove(&name.1);
                 storage.class_changed(&name.1);
@@ -395,7 +405,8 @@ impl ClusterState {
                 name,
                 uid: facts.uid,
                 has_volume: facts.volume.is_some(),
-                is_selected: facts.selected_node.as_ref() == Some(node),
+                is_selected: facts.selected_node.as_ref() == Some(node)
+                    || self.storage.kept_for(facts).next().is_some(),
             });
         }
         Ok(open)
