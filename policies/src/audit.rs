@@ -317,6 +317,10 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
     if wrong > 0 {
         found.push(format!("{wrong} counts of pods by domain are wrong"));
     }
+    let stale = state.pods_with_stale_claims();
+    if stale > 0 {
+        found.push(format!("{stale} pods are not judged by what their claims ask for"));
+    }
     for (id, class) in state.classes.iter() {
         let is_offered = state.offered.has(&class.shape.requests, &class.models);
         if state.offered.is_told() && class.is_offered != is_offered {

@@ -89,12 +89,7 @@ impl Binder {
     }
 
     /// Tells the next claim of a pod the node of the pod.
-    pub(super) fn send_selection(
-        &mut self,
-        state: &ClusterState,
-        uid: Uid,
-        deadline_ms: UnixMs,
-    ) {
+    pub(super) fn send_selection(&mut self, state: &ClusterState, uid: Uid, deadline_ms: UnixMs) {
         let Some((_, node)) = assumed(state, uid) else {
             return;
         };
@@ -155,9 +150,10 @@ impl Binder {
         let Some((name, uid)) = self.preparations.unselected.pop_front() else {
             return false;
         };
-        let has_volume = state.storage.claim(&name).is_none_or(|claim| {
-            claim.uid != uid || claim.volume.is_some()
-        });
+        let has_volume = state
+            .storage
+            .claim(&name)
+            .is_none_or(|claim| claim.uid != uid || claim.volume.is_some());
         let is_told_anew = self.preparations.selections.contains_key(&uid);
         if !has_volume && !is_told_anew && self.preparations.busy.insert(uid) {
             self.send_node(&name, uid, None, deadline_ms);
@@ -349,13 +345,17 @@ impl Binder {
     /// forget it.
     pub(super) fn end_preparing(&mut self, uid: Uid) {
         for (claim, selection) in self.take_selections(uid) {
-            self.preparations.unselected.push_back((selection.claim, claim));
+            self.preparations
+                .unselected
+                .push_back((selection.claim, claim));
         }
     }
 
     /// Ends the preparation of a pod, and returns what was selected for it.
     fn take_selections(&mut self, uid: Uid) -> Vec<(Uid, Selection)> {
-        let Preparations { pods, selections, .. } = &mut self.preparations;
+        let Preparations {
+            pods, selections, ..
+        } = &mut self.preparations;
         if !pods.remove(&uid) {
             return Vec::new();
         }
