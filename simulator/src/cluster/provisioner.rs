@@ -21,43 +21,46 @@ impl Cluster {
             let is_there = change.sort != Sort::Deleted;
             if let Object::Storage(StorageFacts::Claim(claim)) = &change.object.object
                 && is_there
-                && claim.selected_node.is_some()
                 && claim.volume.is_none()
+                && claim.selected_node.is_some()
             {
-                let (claim, volume) = provisioned(claim);
-                self.put(Object::Storage(volume), now_ms);
-                self.put(Object::Storage(claim), now_ms);
+                for facts in provisioned(&mut claim.clone()) {
+                    self.put(Object::Storage(facts), now_ms);
+                }
             }
         }
     }
 }
 
-/// A claim with its new volume, and the volume.
-pub(crate) fn provisioned(claim: &ClaimFacts) -> (StorageFacts, StorageFacts) {
-    let volume = VolumeFacts {
-        name: format!("pvc-{}", claim.uid).into(),
-        labels: Vec::new(),
-        affinity: None,
-        claim: Some(ClaimReference {
-            namespace: claim.namespace.clone(),
-            name: claim.name.clone(),
-            uid: Some(claim.uid),
-        }),
-        class: claim.class.clone(),
-        size: claim.size.unwrap_or(0),
-        access: claim.access,
-        is_block: claim.is_block,
-        attributes_class: claim.attributes_class.clone(),
-        is_available: false,
-        is_deleting: false,
-        csi: None,
-    };
-    let claim = ClaimFacts {
-        volume: Some(volume.name.clone()),
-        bind_completed: true,
-        ..claim.clone()
-    };
-    (StorageFacts::Claim(claim), StorageFacts::Volume(volume))
+/// Makes the volume of a claim for which a node was selected, unless it has one. Returns what is
+/// new: the volume, and the claim.
+pub(crate) fn provisioned(claim: &mut ClaimFacts) -> Vec<StorageFacts> {
+    let mut new = Vec::new();
+    if claim.selected_node.is_some() && claim.volume.is_none() {
+        let volume = VolumeFacts {
+            name: format!("pvc-{}", claim.uid).into(),
+            labels: Vec::new(),
+            affinity: None,
+            claim: Some(ClaimReference {
+                namespace: claim.namespace.clone(),
+                name: claim.name.clone(),
+                uid: Some(claim.uid),
+            }),
+            class: claim.class.clone(),
+            size: claim.size.unwrap_or(0),
+            access: claim.access,
+            is_block: claim.is_block,
+            attributes_class: claim.attributes_class.clone(),
+            is_available: false,
+            is_deleting: false,
+            csi: None,
+        };
+        claim.volume = Some(volume.name.clone());
+        claim.bind_completed = true;
+        new.push(StorageFacts::Volume(volume));
+    }
+    new.push(StorageFacts::Claim(claim.clone()));
+    new
 }
 
 #[cfg(test)]
