@@ -23,9 +23,10 @@ import (
 
 // stored has the objects of a case as the API server would hold them.
 type stored struct {
-	Nodes []*v1.Node `json:"nodes"`
-	Pods  []*v1.Pod  `json:"pods"`
-	Pod   *v1.Pod    `json:"pod"`
+	Nodes   []*v1.Node       `json:"nodes"`
+	Pods    []*v1.Pod        `json:"pods"`
+	Objects []runtime.Object `json:"objects"`
+	Pod     *v1.Pod          `json:"pod"`
 }
 
 // decode reads an object and fills in the defaults, as for a request that writes it.
