@@ -55,6 +55,8 @@ pub(crate) struct Refusal {
 pub(crate) struct Stored {
     pub(crate) nodes: Vec<Value>,
     pub(crate) pods: Vec<Value>,
+    /// Objects of other kinds, which they say.
+    pub(crate) objects: Vec<Value>,
     pub(crate) pod: Value,
 }
 

@@ -94,10 +94,18 @@ impl Files {
 
 /// The verdicts on objects of a cluster, as the watches bring them.
 pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
+    judged(watched(stored, namespaces), &name_of(&stored.pod))
+}
+
+/// Objects of a cluster, as the watches bring them.
+fn watched(stored: &Stored, namespaces: &Value) -> Vec<Object> {
     let mut converter = Converter::new(SCHEDULER, NOW_MS);
     let mut objects = Vec::new();
     for namespace in namespaces.as_array().into_iter().flatten() {
         objects.extend(seen::<Namespace>(namespace, &mut converter));
+    }
+    for object in &stored.objects {
+        objects.extend(seen_of_kind(object, &mut converter));
     }
     for node in &stored.nodes {
         objects.extend(seen::<Node>(node, &mut converter));
@@ -105,7 +113,12 @@ pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
     for pod in stored.pods.iter().chain([&stored.pod]) {
         objects.extend(seen::<Pod>(pod, &mut converter));
     }
-    judged(objects, &name_of(&stored.pod))
+    objects
+}
+
+/// An object that says its kind; `None`: one that is not watched.
+fn seen_of_kind(_object: &Value, _converter: &mut Converter) -> Option<Object> {
+    None
 }
 
 fn seen<T: Watched + DeserializeOwned>(
@@ -126,22 +139,9 @@ pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
         },
         ..Settings::default()
     });
-    let mut converter = Converter::new(SCHEDULER, NOW_MS);
     world.now_ms = NOW_MS;
-    for namespace in namespaces.as_array().into_iter().flatten() {
-        seen::<Namespace>(namespace, &mut converter)
-            .into_iter()
-            .for_each(|namespace| world.apply(namespace));
-    }
-    for node in &stored.nodes {
-        seen::<Node>(node, &mut converter)
-            .into_iter()
-            .for_each(|node| world.apply(node));
-    }
-    for pod in stored.pods.iter().chain([&stored.pod]) {
-        seen::<Pod>(pod, &mut converter)
-            .into_iter()
-            .for_each(|pod| world.apply(pod));
+    for object in watched(stored, namespaces) {
+        world.apply(object);
     }
     world.settle();
     let name = name_of(&stored.pod);
