@@ -206,7 +206,7 @@ impl Stock {
         if claim["status"]["phase"] != "Lost" {
             claim["status"]["phase"] = json!("Bound");
         }
-        if draw.percent(96) {
+        if draw.percent(98) {
             claim["metadata"]["annotations"][BIND_COMPLETED] = json!("yes");
         }
         let mut volume = draws::volume(draw, &name, claim, &self.nodes);

@@ -37,15 +37,16 @@ impl Class {
             "metadata": {"name": name},
             "provisioner": provisioner,
         });
-        match (name, draw.below(20)) {
-            ("now", 0..10) | (_, 0) => object["volumeBindingMode"] = json!("Immediate"),
+        match (name, draw.below(40)) {
+            ("now", 0..20) | (_, 0) => object["volumeBindingMode"] = json!("Immediate"),
             // Without the field, volumes are made at once.
             ("now", _) => {}
             _ => object["volumeBindingMode"] = json!("WaitForFirstConsumer"),
         }
         if draw.percent(if name == "zonal" { 95 } else { 10 }) {
             let count = draw.below(3);
-            let terms = draw.several(count, topology_term);
+            let mut terms = draw.several(count, topology_term);
+            terms.dedup();
             object["allowedTopologies"] = terms.into();
         }
         Self {
@@ -56,9 +57,10 @@ impl Class {
     }
 }
 
-/// Where volumes of a class may be made; an empty term is nowhere.
+/// Where volumes of a class may be made. An empty term is nowhere; the API server lets none in, but
+/// schedulers could read it.
 fn topology_term(draw: &mut Draw) -> Value {
-    if draw.percent(8) {
+    if draw.percent(4) {
         return json!({});
     }
     let mut requirements = vec![json!({
@@ -253,10 +255,8 @@ pub(super) fn volume(draw: &mut Draw, name: &str, claim: &Value, nodes: &[String
     if let Some(class) = class {
         volume["spec"]["storageClassName"] = class.clone();
     }
-    for field in ["volumeMode", "volumeAttributesClassName"] {
-        if let Some(value) = asked.get(field) {
-            volume["spec"][field] = value.clone();
-        }
+    if let Some(mode) = asked.get("volumeMode") {
+        volume["spec"]["volumeMode"] = mode.clone();
     }
     let path = json!({"path": format!("/disks/{name}")});
     let mut at_node = draw.percent(45);
@@ -271,6 +271,10 @@ pub(super) fn volume(draw: &mut Draw, name: &str, claim: &Value, nodes: &[String
         _ => {
             let driver = *draw.pick(DRIVERS);
             volume["spec"]["csi"] = json!({"driver": driver, "volumeHandle": name});
+            // Other sources have no such class.
+            if let Some(class) = asked.get("volumeAttributesClassName") {
+                volume["spec"]["volumeAttributesClassName"] = class.clone();
+            }
         }
     }
     if at_node {
@@ -329,7 +333,7 @@ pub(super) fn unlike(draw: &mut Draw, volume: &mut Value, claim: &Value) {
         3 => spec["accessModes"] = json!(["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]),
         4 => spec["volumeMode"] = json!(draw.pick(&["Block", "Filesystem"])),
         5 => spec["storageClassName"] = json!(draw.pick(&["now", "gone", "disk"])),
-        6 => spec["volumeAttributesClassName"] = json!("gold"),
+        6 if spec.get("csi").is_some() => spec["volumeAttributesClassName"] = json!("gold"),
         7 => volume["metadata"]["labels"]["tier"] = json!(draw.pick(&["x", "y"])),
         8 => volume["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z"),
         9 | 10 => {
