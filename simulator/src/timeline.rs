@@ -181,6 +181,8 @@ fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
         // The engine never asks, because every bind is answered. If it asked, it would send the
         // bind again.
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
+        // No world here has claims.
+        Action::SelectNode(_) => Outcome::NotFound,
         Action::Lift(_) | Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
         // There is no lease: no other scheduler could hold it.
         Action::Lease(_) => Outcome::Unknown {

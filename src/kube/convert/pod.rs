@@ -5,7 +5,7 @@ use super::{Converter, Watched, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
+    ClaimUse, GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
 };
 
 /// The label of pods and ReplicaSets of a Deployment.
@@ -142,6 +142,7 @@ fn outline(
         never_preempts: pod.spec.preemption_policy.as_deref() == Some("Never"),
         gates: Vec::new(),
         shape: converter.shapes.share(shape),
+        claims: claims(pod),
         labels: PodLabels::default(),
         pod_group: None,
         sub_group: None,
@@ -157,6 +158,30 @@ fn outline(
         problems: Vec::new(),
         unknown_keys: Vec::new(),
     }
+}
+
+/// The claims that a pod uses. One that is named by several volumes is made for the pod if one of
+/// them says so.
+fn claims(pod: &Pod) -> Vec<ClaimUse> {
+    let volumes = pod.spec.volumes.iter().flatten().take(limits::ENTRIES);
+    let claims = volumes.filter_map(|volume| match &volume.claim {
+        Some(claim) => Some(ClaimUse {
+            name: claim.claim_name.clone(),
+            is_ephemeral: false,
+        }),
+        None => volume.is_ephemeral.then(|| ClaimUse {
+            name: format!("{}-{}", pod.metadata.name, volume.name).into(),
+            is_ephemeral: true,
+        }),
+    });
+    let mut claims: Vec<ClaimUse> = claims.collect();
+    claims.sort_unstable();
+    claims.dedup_by(|later, earlier| {
+        let same = later.name == earlier.name;
+        earlier.is_ephemeral |= same && later.is_ephemeral;
+        same
+    });
+    claims
 }
 
 /// The name of a node; an empty one names none.
