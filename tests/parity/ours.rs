@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gpu_batch::kube::convert::{Converter, Watched};
-use gpu_batch::kube::objects::{Namespace, Node, Pod};
+use gpu_batch::kube::objects::{
+    CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, PersistentVolume,
+    PersistentVolumeClaim, Pod, StorageClass,
+};
 use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object};
@@ -117,8 +120,16 @@ fn watched(stored: &Stored, namespaces: &Value) -> Vec<Object> {
 }
 
 /// An object that says its kind; `None`: one that is not watched.
-fn seen_of_kind(_object: &Value, _converter: &mut Converter) -> Option<Object> {
-    None
+fn seen_of_kind(object: &Value, converter: &mut Converter) -> Option<Object> {
+    match object["kind"].as_str()? {
+        "PersistentVolumeClaim" => seen::<PersistentVolumeClaim>(object, converter),
+        "PersistentVolume" => seen::<PersistentVolume>(object, converter),
+        "StorageClass" => seen::<StorageClass>(object, converter),
+        "CSINode" => seen::<CsiNode>(object, converter),
+        "CSIDriver" => seen::<CsiDriver>(object, converter),
+        "CSIStorageCapacity" => seen::<CsiStorageCapacity>(object, converter),
+        _ => None,
+    }
 }
 
 fn seen<T: Watched + DeserializeOwned>(
