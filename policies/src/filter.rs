@@ -9,9 +9,9 @@
 
 mod affinity;
 mod preference;
-mod volumes;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
 

@@ -18,9 +18,9 @@ mod history;
 mod lease;
 mod pods;
 mod status;
-mod volumes;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub use exchange::{
     Answer, Change, Conflict, Expected, Name, PodStatus, Request, Sort, Status, Stored, Version,

@@ -26,9 +26,9 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, ClaimSource, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity,
-    PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration, TopologySpreadConstraint, Volume,
-    WeightedPodAffinityTerm,
+    Affinity, ClaimSource, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm,
+    PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
+    TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 pub use storage::{
     ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec, CsiNode, CsiNodeDriver,

@@ -99,11 +99,7 @@ const KINDS: [Listed; 16] = [
         "/apis/storage.k8s.io/v1/storageclasses",
         Need::Usual,
     ),
-    Listed::new(
-        "CSINodes",
-        "/apis/storage.k8s.io/v1/csinodes",
-        Need::Usual,
-    ),
+    Listed::new("CSINodes", "/apis/storage.k8s.io/v1/csinodes", Need::Usual),
     Listed::new(
         "CSIDrivers",
         "/apis/storage.k8s.io/v1/csidrivers",

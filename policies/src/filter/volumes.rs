@@ -44,8 +44,7 @@ fn current(key: &str) -> &str {
 }
 
 fn holds(places: &VolumePlaces, node: &NodeFacts) -> bool {
-    let one_holds =
-        |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term_holds(term, node));
+    let one_holds = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term_holds(term, node));
     let mut alternatives = places.any_of.iter();
     alternatives.any(|lists| lists.iter().all(one_holds))
 }

@@ -2,8 +2,8 @@
 
 use crate::command::{ObjectReference, PodReference};
 use crate::event::Kind;
-use crate::facts::{ClaimUse, 
-    CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
+use crate::facts::{
+    CardIndex, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
 use crate::queues::{Demand, QueueId};
@@ -36,7 +36,10 @@ pub(crate) struct Pod {
     pub(crate) retry_at_ms: UnixMs,
     pub(crate) glance: Glance,
     /// The claims that the pod uses; `None`: none, or the pod has ended.
-    #[expect(clippy::box_collection, reason = "few pods have claims: one word where there are none")]
+    #[expect(
+        clippy::box_collection,
+        reason = "few pods have claims: one word where there are none"
+    )]
     pub(crate) claims: Option<Box<Vec<ClaimUse>>>,
     /// What only pods of ours have; `None`: the pod is foreign.
     pub(crate) own: Option<Box<Own>>,

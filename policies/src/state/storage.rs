@@ -324,7 +324,9 @@ impl ClusterState {
         if self.storage.is_unused() {
             return;
         }
-        let users = changed.iter().filter_map(|claim| self.storage.users.get(claim));
+        let users = changed
+            .iter()
+            .filter_map(|claim| self.storage.users.get(claim));
         let pods: BTreeSet<PodId> = users.flatten().copied().collect();
         for pod in pods {
             let shape = &self.classes[self.pods[pod].class].shape;

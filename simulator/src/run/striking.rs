@@ -134,7 +134,10 @@ impl Run<'_> {
         let until_ms = self.now_ms + self.random.between(1_000, 20_000);
         let api = &self.cluster.api;
         let is_idle = |kind: &Kind| matches!(kind, Kind::Storage(_)) && !api.has_had(*kind);
-        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| !is_idle(kind)).collect();
+        let kinds: Vec<Kind> = Kind::ALL
+            .into_iter()
+            .filter(|kind| !is_idle(kind))
+            .collect();
         let kind = *self.random.pick(&kinds);
         let informers = self.informers();
         for informer in informers.filter(|informer| informer.kind() == kind) {

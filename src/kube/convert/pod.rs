@@ -60,6 +60,7 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
     let shape = shape::own(pod, &mut problems);
     let hints = hints::hints(pod, converter, &mut problems);
+    unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
     facts.hints = hints;
     facts.gates = gates(pod, &mut problems);
@@ -182,6 +183,22 @@ fn claims(pod: &Pod) -> Vec<ClaimUse> {
         same
     });
     claims
+}
+
+/// A volume that names no claim would be one that is never there.
+fn unnamed_claims(pod: &Pod, problems: &mut Problems) {
+    let volumes = pod.spec.volumes.as_deref().unwrap_or_default();
+    let volumes = problems.at_most(limits::ENTRIES, volumes, "spec.volumes");
+    for (index, volume) in volumes.iter().enumerate() {
+        if volume
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.claim_name.is_empty())
+        {
+            let field = format_args!("spec.volumes[{index}].persistentVolumeClaim.claimName");
+            problems.push_impossible(field, "is missing");
+        }
+    }
 }
 
 /// The name of a node; an empty one names none.
