@@ -44,9 +44,9 @@ func decodeObject(text []byte) (runtime.Object, error) {
 	legacyscheme.Scheme.Default(object)
 	switch object := object.(type) {
 	case *v1.PersistentVolumeClaim:
-		named(&object.ObjectMeta)
+		named("PersistentVolumeClaim", &object.ObjectMeta)
 	case *storagev1.CSIStorageCapacity:
-		named(&object.ObjectMeta)
+		named("CSIStorageCapacity", &object.ObjectMeta)
 	}
 	return object, nil
 }

@@ -69,7 +69,7 @@ func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error)
 		return answer{}, err
 	}
 	for _, bound := range pods {
-		named(&bound.ObjectMeta)
+		named("Pod", &bound.ObjectMeta)
 	}
 	objects, err := decodeObjects(asked.Objects)
 	if err != nil {

@@ -13,6 +13,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, Readiness};
 use gpu_batch_policies::lease::LeaseSettings;
+use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::PreferenceScores;
 use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
 use gpu_batch_testing::World;
@@ -226,11 +227,16 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
         .iter()
         .map(ToString::to_string)
         .collect();
-    // A pod with a problem is held: no node takes it.
+    // A pod with a problem, or whose volumes are missing, is held: no node takes it.
     let problem = pod.problems.first();
     let problem = problem.map(|problem| format!("{}: {}", problem.field, problem.message));
+    let reports = engine.pod_reports();
+    let missing = reports
+        .into_iter()
+        .find(|report| report.uid == pod.uid && report.reason == Some(Reason::WaitingForVolumes));
+    let held = problem.or(missing.map(|report| report.message));
     for (node, verdict) in verdicts {
-        let verdict = problem.clone().or(verdict).unwrap_or_default();
+        let verdict = held.clone().or(verdict).unwrap_or_default();
         judged.nodes.insert(node.into(), verdict);
     }
     judged

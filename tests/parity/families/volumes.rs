@@ -57,7 +57,6 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
         stock.share(draw, case);
     }
     let pod = &mut case["pod"];
-    pod["metadata"]["uid"] = json!(JUDGED);
     pod["spec"]["volumes"] = volumes.into();
     let mut objects = stock.objects;
     if draw.percent(3) {
@@ -68,8 +67,8 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     case["objects"] = objects.into();
 }
 
-/// The UID of the pod to be judged.
-const JUDGED: &str = "uid-judged";
+/// The UID that the pod to be judged gets, as it has none: one that has a UID has been let in.
+const JUDGED: &str = "Pod/default/judged";
 
 /// The objects of a case, as they are made.
 struct Stock {
