@@ -14,7 +14,7 @@ use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, Readiness};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::report::PreferenceScores;
+use gpu_batch_policies::report::{PodReport, PreferenceScores};
 use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
 use gpu_batch_testing::World;
 use serde::de::DeserializeOwned;
@@ -144,6 +144,12 @@ fn seen<T: Watched + DeserializeOwned>(
 
 /// The node on which a pod of these objects would be placed.
 pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
+    let report = settled(watched(stored, namespaces), &name_of(&stored.pod));
+    report?.node.map(Into::into)
+}
+
+/// What is said of a pod after an engine has acted.
+fn settled(objects: Vec<Object>, name: &str) -> Option<PodReport> {
     let mut world = World::with(Settings {
         evictions: Evictions {
             in_flight: 0,
@@ -152,14 +158,21 @@ pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
         ..Settings::default()
     });
     world.now_ms = NOW_MS;
-    for object in watched(stored, namespaces) {
+    for object in objects {
         world.apply(object);
     }
     world.settle();
-    let name = name_of(&stored.pod);
     let reports = world.engine.pod_reports();
-    let report = reports.into_iter().find(|pod| *pod.name == *name);
-    report?.node.map(Into::into)
+    reports.into_iter().find(|pod| *pod.name == *name)
+}
+
+/// What is missing of a pod's volumes, as a sentence; an engine that does not act does not say it.
+fn missing(objects: &[Object], pod: &PodFacts) -> Option<String> {
+    if pod.claims.is_empty() {
+        return None;
+    }
+    let report = settled(objects.to_vec(), &pod.name)?;
+    (report.reason == Some(Reason::WaitingForVolumes)).then_some(report.message)
 }
 
 fn name_of(pod: &Value) -> String {
@@ -211,8 +224,9 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
             _ => {}
         }
     }
-    engine.step(NOW_MS, Event::lists(objects));
     let pod = pod.expect("the pod is among the objects");
+    let missing = missing(&objects, &pod);
+    engine.step(NOW_MS, Event::lists(objects));
     let verdicts = engine.verdicts(pod.uid).expect("the engine knows the pod");
     let scores = engine
         .preferences(pod.uid)
@@ -230,11 +244,7 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
     // A pod with a problem, or whose volumes are missing, is held: no node takes it.
     let problem = pod.problems.first();
     let problem = problem.map(|problem| format!("{}: {}", problem.field, problem.message));
-    let reports = engine.pod_reports();
-    let missing = reports
-        .into_iter()
-        .find(|report| report.uid == pod.uid && report.reason == Some(Reason::WaitingForVolumes));
-    let held = problem.or(missing.map(|report| report.message));
+    let held = problem.or(missing);
     for (node, verdict) in verdicts {
         let verdict = held.clone().or(verdict).unwrap_or_default();
         judged.nodes.insert(node.into(), verdict);
