@@ -48,7 +48,6 @@ use std::time::{Instant, SystemTime};
 use futures::StreamExt;
 use gpu_batch::lab::local::Options;
 use gpu_batch_policies::command::Action;
-use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_simulator::api_server::{Answer, ApiServer, Name, Request};

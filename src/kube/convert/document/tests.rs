@@ -1,5 +1,6 @@
 use super::*;
 use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::facts::StorageKind;
 use proptest::prelude::*;
 use serde_json::json;
 
