@@ -17,7 +17,7 @@ pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_le
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
-    Taint, TaintEffect, Toleration, TolerationOperator, amount, label,
+    Taint, TaintEffect, Toleration, TolerationOperator, VolumeNeeds, amount, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -221,6 +221,11 @@ impl GpuNode {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a node can have volumes.
+pub(crate) fn allows_volumes(needs: &VolumeNeeds, node: &NodeFacts) -> bool {
+    volumes::verdict_on(needs, node).is_ok()
 }
 
 /// Whether the selector and the required affinity of a shape allow a node.

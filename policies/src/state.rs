@@ -125,6 +125,8 @@ pub(crate) struct ClusterState {
     pub(crate) rules_version: u64,
     /// Gangs that must be assessed again, because something that concerns them has changed.
     pub(crate) touched: BTreeSet<GangId>,
+    /// Pods with a place whose claims, or the volumes of these, have changed.
+    pub(crate) claims_changed: BTreeSet<Uid>,
     /// Gangs with a member that was bound to another node than the one assumed for it.
     pub(crate) overtaken: BTreeSet<GangId>,
     /// Nodes that got more room or other rules since the planner last took this set.
@@ -182,6 +184,7 @@ impl ClusterState {
             reached_anew: BTreeSet::new(),
             rules_version: 0,
             touched: BTreeSet::new(),
+            claims_changed: BTreeSet::new(),
             overtaken: BTreeSet::new(),
             freed: BTreeSet::new(),
             released: BTreeSet::new(),

@@ -153,6 +153,14 @@ pub struct ClaimFacts {
     pub pod: Option<Uid>,
 }
 
+impl ClaimFacts {
+    /// Whether the claim has its volume for good.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.volume.is_some() && self.bind_completed
+    }
+}
+
 /// A PersistentVolume as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeFacts {

@@ -2,7 +2,7 @@
 
 use super::Filter;
 use super::affinity::term_holds;
-use crate::facts::{NodeFacts, NodeSelectorTerm, PodShape, VolumePlaces, ZONE_LABELS, label};
+use crate::facts::{NodeFacts, NodeSelectorTerm, PodShape, VolumeNeeds, VolumePlaces, ZONE_LABELS, label};
 use alloc::vec::Vec;
 
 /// Whether the volumes of a pod are, or can be, on a node. What is missing everywhere is not looked
@@ -11,9 +11,15 @@ use alloc::vec::Vec;
 /// # Errors
 /// The first reason, in the order in which kube-scheduler asks its plugins.
 pub(super) fn verdict(shape: &PodShape, node: &NodeFacts) -> Result<(), Filter> {
-    let Some(needs) = &shape.volumes else {
-        return Ok(());
-    };
+    let needs = shape.volumes.as_deref();
+    needs.map_or(Ok(()), |needs| verdict_on(needs, node))
+}
+
+/// Whether volumes are, or can be, on a node.
+///
+/// # Errors
+/// The first reason, in the order in which kube-scheduler asks its plugins.
+pub(super) fn verdict_on(needs: &VolumeNeeds, node: &NodeFacts) -> Result<(), Filter> {
     if let Some(refused) = needs.places.iter().find(|places| !holds(places, node)) {
         return Err(match refused.is_bound {
             true => Filter::VolumeAffinity,

@@ -141,9 +141,11 @@ pub(crate) struct Own {
     pub(crate) condition_ms: UnixMs,
     /// What the pod counts for in its queue; `None`: it counts in no queue.
     pub(crate) account: Option<Account>,
-    /// The sentence about the last binding of the pod that was refused, or has failed more than
-    /// once.
+    /// The sentence about the last binding of the pod that was refused, has failed more than once,
+    /// or waits for volumes.
     pub(crate) failure: Option<Box<str>>,
+    /// Nothing has failed: `failure` says that volumes are being made.
+    pub(crate) prepares: bool,
 }
 
 /// What a pod counts for in its queue.
@@ -242,7 +244,7 @@ impl Pod {
         Kind::Pod.reference(&self.namespace, &self.name, self.uid)
     }
 
-    /// The sentence about the failed binding of the pod, while the pod is assumed on a node.
+    /// Why the binding of the pod takes long, or has failed, while the pod is assumed on a node.
     pub(crate) fn failure(&self) -> Option<&str> {
         let assumed = matches!(self.stage, Stage::Assumed(_));
         self.own.as_ref().filter(|_| assumed)?.failure.as_deref()

@@ -348,16 +348,16 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
     let was_planned = before.as_ref().is_some_and(|own| own.planned);
-    let (gang, account, failure, condition_ms, bound) = match before {
+    let (gang, account, (failure, prepares), condition_ms, bound) = match before {
         Some(own) => (
             own.gang,
             own.account,
-            own.failure,
+            (own.failure, own.prepares),
             own.condition_ms,
             // Facts from before the binding do not say what the pod was bound for.
             (facts.node.is_none()).then_some((own.bound_queue, own.bound_minima)),
         ),
-        None => (None, None, None, 0, None),
+        None => (None, None, (None, false), 0, None),
     };
     let (bound_queue, bound_minima) = bound.unwrap_or_else(|| {
         let minima = facts.bound_minima.as_slice().into();
@@ -389,5 +389,6 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         condition_ms,
         account,
         failure,
+        prepares,
     }
 }

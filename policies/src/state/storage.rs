@@ -14,12 +14,13 @@
 mod needs;
 
 use super::ClusterState;
-use super::pod::Stage;
+use super::pod::{Pod, Stage};
 use crate::facts::{
     Amount, Amounts, CapacityFacts, ClaimFacts, ClaimUse, CsiDriverFacts, CsiNodeFacts, PodShape,
-    StorageClassFacts, StorageFacts, StorageKind, UnixMs, VolumeFacts,
+    StorageClassFacts, StorageFacts, StorageKind, Uid, UnixMs, VolumeFacts,
 };
-use crate::ids::PodId;
+use crate::filter;
+use crate::ids::{NodeId, PodId};
 use alloc::{
     borrow::ToOwned,
     boxed::Box,
@@ -39,11 +40,24 @@ const ATTACHED: &str = "attachable-volumes-csi-";
 /// How many volumes can be attached to a node that does not limit it.
 const UNLIMITED: Amount = 1 << 40;
 
+/// A claim whose volume is not ready yet.
+#[derive(Debug)]
+pub(crate) struct OpenClaim {
+    pub(crate) name: Named,
+    pub(crate) uid: Uid,
+    /// A volume was chosen or made, and is being bound.
+    pub(crate) has_volume: bool,
+    /// The claim was told the node on which its pod has a place, or a volume is kept for it.
+    pub(crate) is_selected: bool,
+}
+
 /// All objects about volumes.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     claims: BTreeMap<Named, ClaimFacts>,
     volumes: BTreeMap<Box<str>, VolumeFacts>,
+    /// The names of the volumes that claims have, or are to get, by claim.
+    kept: BTreeMap<Named, BTreeSet<Box<str>>>,
     classes: BTreeMap<Box<str>, StorageClassFacts>,
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
     drivers: BTreeMap<Box<str>, CsiDriverFacts>,
@@ -85,18 +99,33 @@ impl Storage {
         self.users.is_empty()
     }
 
-    /// Notes that a volume has come, gone or changed.
-    fn volume_changed(&mut self, volume: &VolumeFacts) {
-        if let Some(claim) = &volume.claim {
-            self.changed
-                .insert((claim.namespace.clone(), claim.name.clone()));
+    /// Takes in a volume, or that it is gone.
+    fn set_volume(&mut self, name: &str, facts: Option<VolumeFacts>) {
+        let claim_of = |facts: &VolumeFacts| -> Option<Named> {
+            let claim = facts.claim.as_ref()?;
+            Some((claim.namespace.clone(), claim.name.clone()))
+        };
+        let claim = facts.as_ref().and_then(claim_of);
+        let before = match facts {
+            Some(facts) => self.volumes.insert(name.into(), facts),
+            None => self.volumes.remove(name),
+        };
+        if let Some(claim) = before.as_ref().and_then(claim_of) {
+            self.changed.insert(claim.clone());
+            if let Some(kept) = self.kept.get_mut(&claim) {
+                kept.remove(name);
+                if kept.is_empty() {
+                    self.kept.remove(&claim);
+                }
+            }
         }
-        if volume.claim.is_none() || volume.is_available {
-            self.class_changed(&volume.class);
+        if let Some(claim) = claim {
+            self.changed.insert(claim.clone());
+            self.kept.entry(claim).or_default().insert(name.into());
         }
     }
 
-    /// Notes that unbound claims of a class may get other volumes.
+    /// Notes that unbound claims of a class may get volumes elsewhere.
     fn class_changed(&mut self, class: &str) {
         for name in self.users.keys() {
             let claim = self.claims.get(name);
@@ -166,11 +195,8 @@ impl ClusterState {
                 storage.claims.insert(name, facts);
             }
             StorageFacts::Volume(facts) => {
-                storage.volume_changed(&facts);
-                let before = storage.volumes.insert(facts.name.clone(), facts);
-                if let Some(before) = before {
-                    storage.volume_changed(&before);
-                }
+                let name = facts.name.clone();
+                storage.set_volume(&name, Some(facts));
             }
             StorageFacts::Class(facts) => {
                 let name = facts.name.clone();
@@ -201,11 +227,7 @@ impl ClusterState {
                 storage.claims.remove(name);
                 storage.changed.insert(name.clone());
             }
-            StorageKind::Volume => {
-                if let Some(before) = storage.volumes.remove(&name.1) {
-                    storage.volume_changed(&before);
-                }
-            }
+            StorageKind::Volume => storage.set_volume(&name.1, None),
             StorageKind::Class => {
                 storage.classes.remove(&name.1);
                 storage.class_changed(&name.1);
@@ -329,6 +351,9 @@ impl ClusterState {
             .filter_map(|claim| self.storage.users.get(claim));
         let pods: BTreeSet<PodId> = users.flatten().copied().collect();
         for pod in pods {
+            if let Stage::Assumed(_) = self.pods[pod].stage {
+                self.claims_changed.insert(self.pods[pod].uid);
+            }
             let shape = &self.classes[self.pods[pod].class].shape;
             let now = self.with_claims(pod, shape);
             if *shape != now {
@@ -340,6 +365,71 @@ impl ClusterState {
 }
 
 impl ClusterState {
+    /// Whether volumes are to be made for claims of a pod before it is bound. kube-scheduler does
+    /// that for pods that it asks to bind.
+    pub(crate) fn has_open_claims(&self, pod: PodId) -> bool {
+        let record = &self.pods[pod];
+        let is_asked_for = record.own.as_ref().is_none_or(|own| own.extended);
+        let claims = record.claims.as_deref().filter(|_| !is_asked_for);
+        claims.into_iter().flatten().any(|claim| {
+            let name = (record.namespace.clone(), claim.name.clone());
+            let facts = self.storage.claim(&name);
+            facts.is_some_and(|facts| !facts.is_bound())
+        })
+    }
+
+    /// The claims of a pod that have no volume yet.
+    ///
+    /// # Errors
+    /// Why the pod cannot be on the node, as a sentence without the final point.
+    pub(crate) fn open_claims(
+        &self,
+        pod: PodId,
+        node: NodeId,
+    ) -> Result<Vec<OpenClaim>, Box<str>> {
+        let record = &self.pods[pod];
+        let mut open = Vec::new();
+        for claim in record.claims.as_deref().into_iter().flatten() {
+            let name = (record.namespace.clone(), claim.name.clone());
+            let facts = self.storage.claim(&name);
+            let facts = facts.filter(|facts| !facts.is_lost && !facts.is_deleting);
+            let Some(facts) = facts else {
+                return Err(format!("PersistentVolumeClaim {} is lost", claim.name).into());
+            };
+            let volume = facts.volume.as_ref().filter(|_| facts.is_bound());
+            let volume = volume.and_then(|volume| self.storage.volumes.get(volume));
+            if volume.is_some() {
+                self.check_volume(record, claim, node)?;
+                continue;
+            }
+            let node = &self.nodes[node].name;
+            open.push(OpenClaim {
+                name,
+                uid: facts.uid,
+                has_volume: facts.volume.is_some(),
+                is_selected: facts.selected_node.as_ref() == Some(node)
+                    || self.storage.kept_for(facts).next().is_some(),
+            });
+        }
+        Ok(open)
+    }
+
+    /// Checks that the volume of a claim can be used on a node.
+    fn check_volume(&self, pod: &Pod, claim: &ClaimUse, node: NodeId) -> Result<(), Box<str>> {
+        let needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        let known = self.nodes[node].known.as_ref();
+        match known.map(|known| filter::allows_volumes(&needs, &known.facts)) {
+            Some(true) | None => Ok(()),
+            Some(false) => {
+                let (claim, node) = (&claim.name, &self.nodes[node].name);
+                let message = format!(
+                    "the volume of PersistentVolumeClaim {claim} cannot be used on node {node}"
+                );
+                Err(message.into())
+            }
+        }
+    }
+
     /// Takes in how many volumes can be attached to a node now.
     fn limit_node(&mut self, name: &str, now_ms: UnixMs) {
         let node = self.node_ids.get(name).map(|node| &self.nodes[*node]);

@@ -112,19 +112,31 @@ impl Storage {
             ));
         }
         let mut any_of: Vec<Vec<Vec<NodeSelectorTerm>>> = Vec::new();
-        for volume in self.volumes.values() {
-            if is_match(volume, claim) {
-                any_of.push(volume.affinity.iter().cloned().collect());
-            }
+        for volume in self.kept_for(claim) {
+            any_of.push(volume.affinity.iter().cloned().collect());
         }
         if !class.provisioner.is_empty() && *class.provisioner != *NO_PROVISIONER {
             any_of.extend(self.provisioned(class, claim));
+        } else if any_of.is_empty() {
+            let class = &class.name;
+            return Err(format!(
+                "is not bound yet, and its StorageClass {class} makes no volumes; which of those \
+                 that exist it gets is not chosen yet: set spec.claimRef of one to the claim"
+            ));
         }
         any_of.sort();
         any_of.dedup();
         let is_everywhere = any_of.iter().any(Vec::is_empty);
         let is_bound = false;
         Ok((!is_everywhere).then_some(VolumePlaces { is_bound, any_of }))
+    }
+
+    /// The volumes that exist and are kept for a claim without a volume.
+    pub(super) fn kept_for(&self, claim: &ClaimFacts) -> impl Iterator<Item = &VolumeFacts> {
+        let name = (claim.namespace.clone(), claim.name.clone());
+        let kept = self.kept.get(&name).into_iter().flatten();
+        let volumes = kept.filter_map(|volume| self.volumes.get(volume));
+        volumes.filter(|volume| suits(volume, claim))
     }
 
     /// Where a volume can be made for a claim, in alternatives.
@@ -176,29 +188,16 @@ fn term_of(selector: &LabelSelector) -> Option<NodeSelectorTerm> {
     })
 }
 
-/// Whether a claim may get a volume that exists.
+/// Whether a volume that is kept for a claim is what the claim asks for.
 ///
 /// Source: `FindMatchingVolume` of Kubernetes.
-fn is_match(volume: &VolumeFacts, claim: &ClaimFacts) -> bool {
-    let reference = volume.claim.as_ref();
-    let is_kept_for = reference.map(|of| {
-        of.namespace == claim.namespace
-            && of.name == claim.name
-            && of.uid.is_none_or(|uid| uid == claim.uid)
-    });
-    let is_large_enough = volume.size >= claim.size.unwrap_or(0);
-    let is_alike = volume.is_block == claim.is_block
+fn suits(volume: &VolumeFacts, claim: &ClaimFacts) -> bool {
+    let of = volume.claim.as_ref().and_then(|of| of.uid);
+    of.is_none_or(|uid| uid == claim.uid)
+        && volume.size >= claim.size.unwrap_or(0)
+        && volume.is_block == claim.is_block
         && volume.attributes_class == claim.attributes_class
-        && !volume.is_deleting;
-    let selector = claim.selector.as_ref();
-    let is_selected = || selector.is_none_or(|it| it.selects(|key| label(&volume.labels, key)));
-    let is_free = || {
-        volume.is_available
-            && is_selected()
-            && volume.class == claim.class
-            && volume.access.has(claim.access)
-    };
-    is_large_enough && is_alike && is_kept_for.unwrap_or_else(is_free)
+        && !volume.is_deleting
 }
 
 /// The zones and regions of a volume. A label may name several; one that names an empty zone counts
