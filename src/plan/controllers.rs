@@ -178,8 +178,8 @@ impl Names<'_> {
     }
 }
 
-/// Adds the missing pods and claims, and takes out the owners, whose kinds the scheduler does not know.
-/// Returns notes for the user.
+/// Adds the missing pods and claims, and takes out the owners, whose kinds the scheduler does not
+/// know. Returns notes for the user.
 pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
     let mut notes = Vec::new();
     let (mut made, mut made_claims) = (Vec::new(), Vec::new());
