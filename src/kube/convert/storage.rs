@@ -19,10 +19,10 @@ use gpu_batch_policies::facts::{
 };
 
 /// The class of a claim or a volume, as it was written before there was a field for it.
-pub(crate) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// On a claim that is bound.
-pub(crate) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
 /// On a claim: the node where its volume is to be made.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
