@@ -6,6 +6,8 @@
 //!   are not supported.
 //! - A volume that would do for a claim and is not kept for it: kube-scheduler chooses one of these,
 //!   and gpu-batch leaves that to users.
+//! - A claim for one pod alone that a pod uses on a node that there is not: kube-scheduler does not
+//!   count that pod.
 //! - Two waiting pods that use one ReadWriteOncePod claim: only the older is let in.
 
 mod draws;
@@ -285,6 +287,11 @@ impl Stock {
                     pod["metadata"]["namespace"].as_str(),
                     None | Some("default")
                 )
+            })
+            .filter(|pod| {
+                self.nodes
+                    .iter()
+                    .any(|node| pod["spec"]["nodeName"] == **node)
             })
             .collect();
         if pods.is_empty() || self.shared.is_empty() {
