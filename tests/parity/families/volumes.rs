@@ -4,8 +4,8 @@
 //! - A volume that two pods of a node share, where attachments are limited: it counts twice.
 //! - VolumeAttachments, which are not read, and volume kinds that were moved to CSI drivers, which
 //!   are not supported.
-//! - A volume that would do for a claim and is not kept for it: kube-scheduler chooses one of these,
-//!   and gpu-batch leaves that to users.
+//! - A volume that would do for a claim and is not kept for it: kube-scheduler chooses one of
+//!   these, and gpu-batch leaves that to users.
 //! - A claim for one pod alone that a pod uses on a node that there is not: kube-scheduler does not
 //!   count that pod.
 //! - Two waiting pods that use one ReadWriteOncePod claim: only the older is let in.
