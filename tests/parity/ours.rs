@@ -172,7 +172,9 @@ fn missing(objects: &[Object], pod: &PodFacts) -> Option<String> {
         return None;
     }
     let report = settled(objects.to_vec(), &pod.name)?;
-    (report.reason == Some(Reason::WaitingForVolumes)).then_some(report.message)
+    // A pod that has a place waits for volumes that are made there.
+    let is_missing = report.reason == Some(Reason::WaitingForVolumes) && report.node.is_none();
+    is_missing.then_some(report.message)
 }
 
 fn name_of(pod: &Value) -> String {

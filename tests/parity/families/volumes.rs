@@ -4,7 +4,10 @@
 //! - A volume that two pods of a node share, where attachments are limited: it counts twice.
 //! - VolumeAttachments, which are not read, and volume kinds that were moved to CSI drivers, which
 //!   are not supported.
-//! - Two claims without volumes of one pod, and of one class: they may both count on one volume.
+//! - A volume that would do for a claim and is not kept for it: kube-scheduler chooses one of
+//!   these, and gpu-batch leaves that to users.
+//! - A claim for one pod alone that a pod uses on a node that there is not: kube-scheduler does not
+//!   count that pod.
 //! - Two waiting pods that use one ReadWriteOncePod claim: only the older is let in.
 
 mod draws;
@@ -75,8 +78,6 @@ struct Stock {
     objects: Vec<Value>,
     nodes: Vec<String>,
     classes: Vec<Class>,
-    /// Classes of which the pod has a claim without a volume.
-    waiting: Vec<&'static str>,
     /// The judged pod's claims that other pods may use: of one pod alone, or without attachments.
     shared: Vec<String>,
     /// How many volumes there are.
@@ -93,7 +94,6 @@ impl Stock {
             objects: classes.iter().map(|class| class.object.clone()).collect(),
             nodes,
             classes,
-            waiting: Vec::new(),
             shared: Vec::new(),
             volumes: 0,
         };
@@ -194,9 +194,7 @@ impl Stock {
             claim["metadata"]["finalizers"] = json!(["kubernetes.io/pvc-protection"]);
         }
         let class = draws::class_of_claim(draw, claim);
-        let is_free = class.is_none_or(|class| !self.waiting.contains(&class));
-        if draw.percent(50) && is_free {
-            self.waiting.extend(class);
+        if draw.percent(50) {
             self.wait(draw, claim, class);
             return true;
         }
@@ -218,7 +216,7 @@ impl Stock {
         attached
     }
 
-    /// Makes volumes that a claim may get, and others.
+    /// Makes a volume that is kept for a claim, and others that it does not get.
     fn wait(&mut self, draw: &mut Draw, claim: &mut Value, class: Option<&'static str>) {
         if draw.percent(4) {
             // Without a volume, the claim is not bound, whatever it says.
@@ -231,15 +229,18 @@ impl Stock {
         }
         let class = self.classes.iter().find(|it| Some(it.name) == class);
         let by_hand = class.is_none_or(|class| class.by_hand);
-        let count = if by_hand {
-            1 + draw.below(4)
-        } else {
-            draw.below(3)
-        };
-        for _ in 0..count {
+        // One at most: which of several a claim gets is a matter of chance to kube-scheduler.
+        if draw.percent(if by_hand { 90 } else { 30 }) {
             let name = self.next_name();
             let mut volume = draws::volume(draw, &name, claim, &self.nodes);
-            draws::unlike(draw, &mut volume, claim);
+            volume["spec"]["claimRef"] = draws::reference(claim, draw.percent(50));
+            draws::change(draw, &mut volume);
+            self.objects.push(volume);
+        }
+        for _ in 0..draw.below(3) {
+            let name = self.next_name();
+            let mut volume = draws::volume(draw, &name, claim, &self.nodes);
+            draws::spoil(draw, &mut volume, claim);
             self.objects.push(volume);
         }
     }
@@ -286,6 +287,11 @@ impl Stock {
                     pod["metadata"]["namespace"].as_str(),
                     None | Some("default")
                 )
+            })
+            .filter(|pod| {
+                self.nodes
+                    .iter()
+                    .any(|node| pod["spec"]["nodeName"] == **node)
             })
             .collect();
         if pods.is_empty() || self.shared.is_empty() {

@@ -323,40 +323,67 @@ fn zone_labels(draw: &mut Draw, volume: &mut Value) {
     }
 }
 
-/// Makes a volume without a claim perhaps one that the claim does not get.
-pub(super) fn unlike(draw: &mut Draw, volume: &mut Value, claim: &Value) {
+/// Makes a volume that is kept for a claim perhaps one that the claim does not get.
+pub(super) fn change(draw: &mut Draw, volume: &mut Value) {
     let spec = &mut volume["spec"];
-    let mut other = claim.clone();
     match draw.below(24) {
         0 | 1 => spec["capacity"]["storage"] = json!(draw.pick(SIZES)),
         2 => spec["accessModes"] = json!(["ReadWriteMany"]),
-        3 => spec["accessModes"] = json!(["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]),
-        4 => spec["volumeMode"] = json!(draw.pick(&["Block", "Filesystem"])),
-        5 => spec["storageClassName"] = json!(draw.pick(&["now", "gone", "disk"])),
-        6 if spec.get("csi").is_some() => spec["volumeAttributesClassName"] = json!("gold"),
-        7 => volume["metadata"]["labels"]["tier"] = json!(draw.pick(&["x", "y"])),
-        8 => volume["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z"),
-        9 | 10 => {
+        3 => spec["volumeMode"] = json!(draw.pick(&["Block", "Filesystem"])),
+        4 => spec["storageClassName"] = json!(draw.pick(&["now", "gone", "disk"])),
+        5 if spec.get("csi").is_some() => spec["volumeAttributesClassName"] = json!("gold"),
+        6 => volume["metadata"]["labels"]["tier"] = json!("y"),
+        7 => delete(volume),
+        8..12 => {
             let phases = ["Pending", "Bound", "Released", "Failed"];
             volume["status"]["phase"] = json!(draw.pick(&phases));
         }
-        11 => spec["claimRef"] = reference(claim, false),
-        12 => spec["claimRef"] = reference(claim, true),
-        13 => {
+        _ => {}
+    }
+}
+
+/// Makes a volume one that a claim does not get, by one of the reasons.
+pub(super) fn spoil(draw: &mut Draw, volume: &mut Value, claim: &Value) {
+    let spec = &mut volume["spec"];
+    let mut other = claim.clone();
+    match draw.below(8) {
+        0 => spec["capacity"]["storage"] = json!("1Mi"),
+        1 => {
+            let one_pod = asks_for_one_pod(claim);
+            let mode = if one_pod {
+                "ReadWriteMany"
+            } else {
+                "ReadWriteOncePod"
+            };
+            spec["accessModes"] = json!([mode]);
+        }
+        2 => spec["storageClassName"] = json!("another"),
+        3 => delete(volume),
+        4 => {
+            let phases = ["Pending", "Bound", "Released", "Failed"];
+            volume["status"]["phase"] = json!(draw.pick(&phases));
+        }
+        5 => {
             other["metadata"]["uid"] = json!("uid-before");
             spec["claimRef"] = reference(&other, true);
         }
-        14 => {
+        6 => {
             other["metadata"]["name"] = json!("claim-of-another");
             spec["claimRef"] = reference(&other, false);
         }
-        15 => {
-            other["metadata"]["namespace"] = json!("other");
+        _ => {
+            other["metadata"]["namespace"] = json!("others");
             spec["claimRef"] = reference(&other, false);
         }
-        _ => {}
     }
-    if volume["metadata"].get("deletionTimestamp").is_some() {
-        volume["metadata"]["finalizers"] = json!(["kubernetes.io/pv-protection"]);
-    }
+}
+
+fn asks_for_one_pod(claim: &Value) -> bool {
+    claim["spec"]["accessModes"][0] == "ReadWriteOncePod"
+}
+
+/// Lets a volume be deleted, which goes on as long as something holds it.
+fn delete(volume: &mut Value) {
+    volume["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z");
+    volume["metadata"]["finalizers"] = json!(["kubernetes.io/pv-protection"]);
 }
