@@ -319,7 +319,9 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
     }
     let stale = state.pods_with_stale_claims();
     if stale > 0 {
-        found.push(format!("{stale} pods are not judged by what their claims ask for"));
+        found.push(format!(
+            "{stale} pods are not judged by what their claims ask for"
+        ));
     }
     for (id, class) in state.classes.iter() {
         let is_offered = state.offered.has(&class.shape.requests, &class.models);

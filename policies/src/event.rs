@@ -155,6 +155,10 @@ impl From<GroupSource> for Kind {
 
 /// One object of any kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most objects are pods, and events have objects in boxes"
+)]
 pub enum Object {
     /// A node.
     Node(NodeFacts),

@@ -84,7 +84,11 @@ async fn selected(cluster: &Cluster, claim: &str) -> String {
 async fn provision(cluster: &Cluster, claim: &str, nodes: &str) {
     let claim = cluster.get(&claim_path(cluster, claim)).await.unwrap();
     let metadata = &claim["metadata"];
-    let name = format!("{}-{}", cluster.namespace, metadata["name"].as_str().unwrap());
+    let name = format!(
+        "{}-{}",
+        cluster.namespace,
+        metadata["name"].as_str().unwrap()
+    );
     let reference = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": metadata["uid"],
         "namespace": metadata["namespace"], "name": metadata["name"],
@@ -178,5 +182,8 @@ async fn an_ephemeral_volume_is_made_for_its_pod_and_bound_claims_choose_the_nod
         .create(&cluster.pod("other", 1, &with_claim("far")))
         .await;
     let message = cluster.pod_waits("other", "Unschedulable").await;
-    assert!(message.contains("volume node affinity conflict"), "{message}");
+    assert!(
+        message.contains("volume node affinity conflict"),
+        "{message}"
+    );
 }

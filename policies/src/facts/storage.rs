@@ -268,6 +268,9 @@ pub struct VolumeNeeds {
 pub struct VolumePlaces {
     /// There is a volume; else one would have to be found or made.
     pub is_bound: bool,
+    /// The name of the node that was selected for the volume, which is to be made there; `None`:
+    /// none was.
+    pub only_on: Option<Box<str>>,
     /// Alternatives, of which one must hold. In each, one term of each list must hold; one without
     /// lists holds of every node.
     pub any_of: Vec<Vec<Vec<NodeSelectorTerm>>>,

@@ -16,25 +16,25 @@ pub(super) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
     selector
         .iter()
         .all(|(key, value)| label(&node.labels, key) == Some(value))
-        && shape
-            .node_affinity
-            .as_ref()
-            .is_none_or(|terms| terms.iter().any(|term| term_holds(term, node)))
+        && shape.node_affinity.as_ref().is_none_or(|terms| {
+            let mut terms = terms.iter();
+            terms.any(|term| term_holds(term, &node.labels, &node.name))
+        })
 }
 
 /// Whether all requirements of a term hold. A term without requirements never holds, nor does a
 /// term with an invalid requirement: Kubernetes skips such a term and judges the others.
-pub(super) fn term_holds(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
+pub(super) fn term_holds(term: &NodeSelectorTerm, labels: &Labels, name: &str) -> bool {
     let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
     !empty
         && term
             .match_expressions
             .iter()
-            .all(|expression| label_holds(expression, &node.labels))
+            .all(|expression| label_holds(expression, labels))
         && term
             .match_fields
             .iter()
-            .all(|field| field_holds(field, &node.name))
+            .all(|field| field_holds(field, name))
 }
 
 fn label_holds(requirement: &MatchRequirement, labels: &Labels) -> bool {

@@ -2,7 +2,9 @@
 
 use super::Filter;
 use super::affinity::term_holds;
-use crate::facts::{NodeFacts, NodeSelectorTerm, PodShape, VolumeNeeds, VolumePlaces, ZONE_LABELS, label};
+use crate::facts::{
+    NodeFacts, NodeSelectorTerm, PodShape, VolumeNeeds, VolumePlaces, ZONE_LABELS, label,
+};
 use alloc::vec::Vec;
 
 /// Whether the volumes of a pod are, or can be, on a node. What is missing everywhere is not looked
@@ -50,7 +52,11 @@ fn current(key: &str) -> &str {
 }
 
 fn holds(places: &VolumePlaces, node: &NodeFacts) -> bool {
-    let one_holds = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term_holds(term, node));
+    // Kubernetes compares the labels alone: for volumes no node has a name.
+    let holds = |term: &NodeSelectorTerm| term_holds(term, &node.labels, "");
+    let one_holds = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(holds);
     let mut alternatives = places.any_of.iter();
-    alternatives.any(|lists| lists.iter().all(one_holds))
+    let only = places.only_on.as_ref();
+    only.is_none_or(|only| *only == node.name)
+        && alternatives.any(|lists| lists.iter().all(one_holds))
 }

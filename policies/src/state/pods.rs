@@ -87,7 +87,9 @@ impl ClusterState {
             own,
         });
         self.pod_ids.insert(facts.uid, pod);
-        self.take_in_claims(pod, &facts);
+        if !ended {
+            self.take_in_claims(pod, &facts);
+        }
         self.follow_new_terms();
         self.reclass(pod);
         self.note_owner(pod);

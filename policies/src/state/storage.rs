@@ -55,15 +55,16 @@ pub(crate) struct Storage {
 impl Storage {
     /// The names of all known objects of a kind.
     pub(crate) fn names(&self, kind: StorageKind) -> Vec<Named> {
-        let plain = |name: &Box<str>| ("".into(), name.clone());
-        match kind {
-            StorageKind::Claim => self.claims.keys().cloned().collect(),
-            StorageKind::Capacity => self.capacities.keys().cloned().collect(),
-            StorageKind::Volume => self.volumes.keys().map(plain).collect(),
-            StorageKind::Class => self.classes.keys().map(plain).collect(),
-            StorageKind::CsiNode => self.csi_nodes.keys().map(plain).collect(),
-            StorageKind::CsiDriver => self.drivers.keys().map(plain).collect(),
-        }
+        let names: Vec<&Box<str>> = match kind {
+            StorageKind::Claim => return self.claims.keys().cloned().collect(),
+            StorageKind::Capacity => return self.capacities.keys().cloned().collect(),
+            StorageKind::Volume => self.volumes.keys().collect(),
+            StorageKind::Class => self.classes.keys().collect(),
+            StorageKind::CsiNode => self.csi_nodes.keys().collect(),
+            StorageKind::CsiDriver => self.drivers.keys().collect(),
+        };
+        let names = names.into_iter();
+        names.map(|name| ("".into(), name.clone())).collect()
     }
 
     /// A claim; `None`: there is none of this name.

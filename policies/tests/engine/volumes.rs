@@ -62,13 +62,17 @@ fn a_pod_goes_where_its_volume_is() {
     world.then(pod("x", 8).claims("data"));
     assert_eq!(world.reason_of_pod("x"), Some(Reason::DoesNotFit));
     let message = world.pod("x").message;
-    assert!(message.contains("volume node affinity conflict"), "{message}");
+    assert!(
+        message.contains("volume node affinity conflict"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_pod_stays_in_the_zone_that_a_volume_has_as_a_label() {
     let of_zone = |zones: &str| {
-        let labelled = volume("v", 1).with(|volume| volume.labels.push((ZONE.into(), zones.into())));
+        let labelled =
+            volume("v", 1).with(|volume| volume.labels.push((ZONE.into(), zones.into())));
         labelled.of_claim("data")
     };
     for (labels, place) in [("b", "b1"), ("a__b", "a1"), ("c", "-")] {
@@ -94,7 +98,10 @@ fn what_is_missing_is_told_and_the_pod_starts_when_it_is_there() {
     };
     told(&mut world, "data does not exist in namespace default");
     world.apply(claim("data", "slow"));
-    told(&mut world, "names the StorageClass slow, which does not exist");
+    told(
+        &mut world,
+        "names the StorageClass slow, which does not exist",
+    );
     world.apply(storage_class("slow").at_once());
     told(&mut world, "its StorageClass slow does not wait for a pod");
     change_claim(&mut world, "data", |claim| claim.volume = Some("v".into()));
@@ -208,7 +215,10 @@ fn a_new_leader_goes_on_where_a_volume_was_made() {
     assert_eq!(world.binds, 0);
     world.take_over();
     world.settle();
-    assert_eq!(world.selections, 2, "the claims were told their nodes already");
+    assert_eq!(
+        world.selections, 2,
+        "the claims were told their nodes already"
+    );
     for name in ["c-0", "c-1"] {
         assert_eq!(world.binds, 0);
         let volume_name = format!("v-{name}");

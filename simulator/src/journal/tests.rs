@@ -201,6 +201,7 @@ fn claims_and_volumes_are_read_back() {
     let needs = VolumeNeeds {
         missing: Some("PersistentVolumeClaim data does not exist".into()),
         places: vec![VolumePlaces {
+            only_on: Some("n1".into()),
             is_bound: true,
             any_of: vec![vec![vec![NodeSelectorTerm::default()]]],
         }],

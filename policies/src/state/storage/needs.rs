@@ -73,8 +73,11 @@ impl ClusterState {
                 };
                 needs.places.extend(volume.affinity.as_ref().map(|terms| {
                     let any_of = Vec::from([Vec::from([terms.clone()])]);
-                    let is_bound = true;
-                    VolumePlaces { is_bound, any_of }
+                    VolumePlaces {
+                        is_bound: true,
+                        only_on: None,
+                        any_of,
+                    }
                 }));
                 if !claim.is_ephemeral {
                     needs.zones.extend(zones(volume));
@@ -112,7 +115,9 @@ impl Storage {
             ));
         }
         let mut any_of: Vec<Vec<Vec<NodeSelectorTerm>>> = Vec::new();
-        for volume in self.kept_for(claim) {
+        // Where a node is selected already, a volume is to be made.
+        let kept = self.kept_for(claim);
+        for volume in kept.filter(|_| claim.selected_node.is_none()) {
             any_of.push(volume.affinity.iter().cloned().collect());
         }
         if !class.provisioner.is_empty() && *class.provisioner != *NO_PROVISIONER {
@@ -126,9 +131,13 @@ impl Storage {
         }
         any_of.sort();
         any_of.dedup();
-        let is_everywhere = any_of.iter().any(Vec::is_empty);
-        let is_bound = false;
-        Ok((!is_everywhere).then_some(VolumePlaces { is_bound, any_of }))
+        let only_on = claim.selected_node.clone();
+        let is_everywhere = only_on.is_none() && any_of.iter().any(Vec::is_empty);
+        Ok((!is_everywhere).then_some(VolumePlaces {
+            is_bound: false,
+            only_on,
+            any_of,
+        }))
     }
 
     /// The volumes that exist and are kept for a claim without a volume.
@@ -194,6 +203,7 @@ fn term_of(selector: &LabelSelector) -> Option<NodeSelectorTerm> {
 fn suits(volume: &VolumeFacts, claim: &ClaimFacts) -> bool {
     let of = volume.claim.as_ref().and_then(|of| of.uid);
     of.is_none_or(|uid| uid == claim.uid)
+        && volume.class == claim.class
         && volume.size >= claim.size.unwrap_or(0)
         && volume.is_block == claim.is_block
         && volume.attributes_class == claim.attributes_class

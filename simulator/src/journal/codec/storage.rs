@@ -33,7 +33,7 @@ fields! {
     CsiDriverFacts { name, tells_capacity }
     CapacityFacts { namespace, name, class, largest, nodes }
     VolumeNeeds { missing, places, zones }
-    VolumePlaces { is_bound, any_of }
+    VolumePlaces { is_bound, only_on, any_of }
     ZoneLabel { key, values }
 }
 
