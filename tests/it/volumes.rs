@@ -14,7 +14,7 @@ const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const A_WHILE: Duration = Duration::from_secs(2);
 
 /// The test's StorageClass, whose volumes wait for a pod.
-async fn storage_class(cluster: &Cluster) {
+pub(crate) async fn storage_class(cluster: &Cluster) {
     cluster
         .create(&json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
@@ -31,7 +31,7 @@ fn claim_spec(class: &str) -> Value {
     })
 }
 
-async fn claims(cluster: &Cluster, names: &[&str]) {
+pub(crate) async fn claims(cluster: &Cluster, names: &[&str]) {
     for name in names {
         cluster
             .create(&json!({
@@ -47,7 +47,7 @@ fn claim_path(cluster: &Cluster, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
 }
 
-fn with_claim(name: &str) -> Value {
+pub(crate) fn with_claim(name: &str) -> Value {
     json!({"spec": {"volumes": [
         {"name": "data", "persistentVolumeClaim": {"claimName": name}},
     ]}})
@@ -70,7 +70,7 @@ async fn gang(cluster: &Cluster, name: &str, claims: &[&str]) -> Vec<String> {
 }
 
 /// The node where a volume is to be made for a claim, once one is selected.
-async fn selected(cluster: &Cluster, claim: &str) -> String {
+pub(crate) async fn selected(cluster: &Cluster, claim: &str) -> String {
     until(claim, async || {
         let claim = cluster.get(&claim_path(cluster, claim)).await?;
         let node = &claim["metadata"]["annotations"][SELECTED];
