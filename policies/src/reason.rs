@@ -121,8 +121,8 @@ impl Reason {
     }
 
     /// Whether a gang with this reason cannot start as it stands, whatever else ends. Until the
-    /// gang, its queue or its claims are changed, the gang asks for nothing, so that no share moves for its
-    /// sake.
+    /// gang, its queue or its claims are changed, the gang asks for nothing, so that no share moves
+    /// for its sake.
     pub(crate) fn asks_for_nothing(self) -> bool {
         matches!(
             self,

@@ -52,8 +52,8 @@ fn current(key: &str) -> &str {
 }
 
 fn holds(places: &VolumePlaces, node: &NodeFacts) -> bool {
-    // Kubernetes compares the labels alone: for volumes no node has a name.
-    let holds = |term: &NodeSelectorTerm| term_holds(term, &node.labels, "");
+    // Kubernetes looks at the labels alone where volumes are.
+    let holds = |term: &NodeSelectorTerm| term_holds(term, &node.labels, None);
     let one_holds = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(holds);
     let mut alternatives = places.any_of.iter();
     let only = places.only_on.as_ref();

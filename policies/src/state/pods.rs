@@ -273,6 +273,7 @@ impl ClusterState {
                 self.occupy(pod, node);
             }
             self.holds.rebooked.push(self.pods[pod].uid);
+            self.claims_may_pass_on(pod);
         }
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);

@@ -72,6 +72,11 @@ impl Storage {
         self.claims.get(name)
     }
 
+    /// Whether pods may ask for something else than was worked out last.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.all_changed || !self.changed.is_empty()
+    }
+
     /// Whether no pod uses a claim.
     fn is_unused(&self) -> bool {
         self.users.is_empty()

@@ -65,8 +65,8 @@ struct Selection {
 }
 
 impl Binder {
-    /// The first step of the bindings of these pods, which were placed together, if any of them needs
-    /// a new volume.
+    /// The first step of the bindings of these pods, which were placed together, if any of them
+    /// needs a new volume.
     pub(super) fn begin_preparing(
         &mut self,
         state: &mut ClusterState,
@@ -144,8 +144,8 @@ impl Binder {
     }
 
     /// Lets a claim forget the node that it was told for a place that was given up, unless it has
-    /// its volume. Returns whether there was such a claim. A request that fails is not repeated: the
-    /// next place of the pod is told all the same.
+    /// its volume. Returns whether there was such a claim. A request that fails is not repeated:
+    /// then the pod is placed on that node again.
     pub(super) fn send_unselection(&mut self, state: &ClusterState, deadline_ms: UnixMs) -> bool {
         let Some((name, uid)) = self.preparations.unselected.pop_front() else {
             return false;
@@ -341,8 +341,8 @@ impl Binder {
         self.refuse(state, settings, progress, (uid, why.into()), now_ms);
     }
 
-    /// Ends the preparation of a pod, whose place is given up: claims that were told its node are to
-    /// forget it.
+    /// Ends the preparation of a pod, whose place is given up: claims that were told its node are
+    /// to forget it.
     pub(super) fn end_preparing(&mut self, uid: Uid) {
         for (claim, selection) in self.take_selections(uid) {
             self.preparations

@@ -16,7 +16,7 @@ use alloc::{
     string::String,
 };
 
-/// What the names of amounts begin with that count attached volumes; the name of the driver follows.
+/// What the names of amounts of attached volumes begin with; the name of the driver follows.
 const ATTACHED: &str = "attachable-volumes-csi-";
 
 /// How many volumes can be attached to a node that does not limit it.

@@ -39,6 +39,16 @@ impl ClusterState {
         }
     }
 
+    /// Notes that a pod has got a node or lost it: which pod may use a claim for one pod alone
+    /// follows from that.
+    pub(in crate::state) fn claims_may_pass_on(&mut self, pod: PodId) {
+        let record = &self.pods[pod];
+        for claim in record.claims.as_deref().into_iter().flatten() {
+            let name = (record.namespace.clone(), claim.name.clone());
+            self.storage.changed.insert(name);
+        }
+    }
+
     /// The shape of a pod together with what its claims ask for now.
     pub(in crate::state) fn with_claims(&self, pod: PodId, shape: &Arc<PodShape>) -> Arc<PodShape> {
         let record = &self.pods[pod];
@@ -90,11 +100,10 @@ impl ClusterState {
     /// How many pods are not judged by what their claims ask for, unless that is still to be worked
     /// out.
     pub(crate) fn pods_with_stale_claims(&self) -> usize {
-        let storage = &self.storage;
-        if storage.all_changed || !storage.changed.is_empty() {
+        if self.storage.is_changed() {
             return 0;
         }
-        let users = storage.users.values().flatten();
+        let users = self.storage.users.values().flatten();
         let stale = users.filter(|pod| {
             let shape = &self.classes[self.pods[**pod].class].shape;
             *shape != self.with_claims(**pod, shape)

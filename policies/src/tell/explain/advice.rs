@@ -453,7 +453,7 @@ fn of_other_reason(reason: Reason) -> Option<&'static str> {
         Reason::InvalidSpec => "correct the field that the message names",
         Reason::Unsupported => "take away what the message names, or use another scheduler for it",
         Reason::WaitingForVolumes => {
-            "make the claim that the message names, or free it; `kubectl describe pvc` says more"
+            "`kubectl describe pvc` says what the claim waits for; make it if it does not exist"
         }
         Reason::SchedulingGated => "whoever put the gates there must take them away",
         Reason::WaitingForKubeScheduler => {
