@@ -317,10 +317,9 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
     if wrong > 0 {
         found.push(format!("{wrong} counts of pods by domain are wrong"));
     }
-    let stale = state.pods_with_stale_claims();
-    if stale > 0 {
+    for pod in state.pods_with_stale_claims() {
         found.push(format!(
-            "{stale} pods are not judged by what their claims ask for"
+            "pod {pod} is not judged by what its claims ask for"
         ));
     }
     for (id, class) in state.classes.iter() {

@@ -112,9 +112,10 @@ impl ClusterState {
     }
 
     fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
+        let has_ended = facts.phase.ended();
+        self.note_claims(pod, if has_ended { &[] } else { &facts.claims });
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
-        self.note_claims(pod, &facts.claims);
         self.note_deletion(pod, facts.deletion_ms);
         let record = &mut self.pods[pod];
         record.running = facts.phase == PodPhase::Running;

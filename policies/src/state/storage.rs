@@ -24,6 +24,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use core::borrow::Borrow;
 
 /// A namespace and a name; the namespace is empty for kinds without.
 pub(crate) type Named = (Box<str>, Box<str>);
@@ -35,6 +36,8 @@ pub(crate) struct Storage {
     volumes: BTreeMap<Box<str>, VolumeFacts>,
     /// The names of the volumes that claims have, or are to get, by claim.
     kept: BTreeMap<Named, BTreeSet<Box<str>>>,
+    /// The claims that name each volume as theirs, whether or not there is such a volume.
+    named: BTreeMap<Box<str>, BTreeSet<Named>>,
     classes: BTreeMap<Box<str>, StorageClassFacts>,
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
     drivers: BTreeMap<Box<str>, CsiDriverFacts>,
@@ -82,6 +85,22 @@ impl Storage {
         self.users.is_empty()
     }
 
+    /// Takes in a claim, or that it is gone.
+    fn set_claim(&mut self, name: &Named, facts: Option<ClaimFacts>) {
+        self.changed.insert(name.clone());
+        let volume = facts.as_ref().and_then(|facts| facts.volume.clone());
+        let before = match facts {
+            Some(facts) => self.claims.insert(name.clone(), facts),
+            None => self.claims.remove(name),
+        };
+        if let Some(volume) = before.and_then(|before| before.volume) {
+            take_out(&mut self.named, &volume, name);
+        }
+        if let Some(volume) = volume {
+            self.named.entry(volume).or_default().insert(name.clone());
+        }
+    }
+
     /// Takes in a volume, or that it is gone.
     fn set_volume(&mut self, name: &str, facts: Option<VolumeFacts>) {
         let claim_of = |facts: &VolumeFacts| -> Option<Named> {
@@ -94,14 +113,11 @@ impl Storage {
             None => self.volumes.remove(name),
         };
         if let Some(claim) = before.as_ref().and_then(claim_of) {
-            self.changed.insert(claim.clone());
-            if let Some(kept) = self.kept.get_mut(&claim) {
-                kept.remove(name);
-                if kept.is_empty() {
-                    self.kept.remove(&claim);
-                }
-            }
+            take_out(&mut self.kept, &claim, name);
+            self.changed.insert(claim);
         }
+        let named = self.named.get(name).into_iter().flatten();
+        self.changed.extend(named.cloned());
         if let Some(claim) = claim {
             self.changed.insert(claim.clone());
             self.kept.entry(claim).or_default().insert(name.into());
@@ -119,14 +135,27 @@ impl Storage {
     }
 }
 
+/// Takes a member out of the set of a key, and the set away if it is empty then.
+fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
+    sets: &mut BTreeMap<K, BTreeSet<T>>,
+    key: &K,
+    member: &Q,
+) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(member);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}
+
 impl ClusterState {
     pub(crate) fn apply_storage(&mut self, facts: StorageFacts) {
         let storage = &mut self.storage;
         match facts {
             StorageFacts::Claim(facts) => {
                 let name = (facts.namespace.clone(), facts.name.clone());
-                storage.changed.insert(name.clone());
-                storage.claims.insert(name, facts);
+                storage.set_claim(&name, Some(facts));
             }
             StorageFacts::Volume(facts) => {
                 let name = facts.name.clone();
@@ -157,10 +186,7 @@ impl ClusterState {
     pub(crate) fn delete_storage(&mut self, kind: StorageKind, name: &Named) {
         let storage = &mut self.storage;
         match kind {
-            StorageKind::Claim => {
-                storage.claims.remove(name);
-                storage.changed.insert(name.clone());
-            }
+            StorageKind::Claim => storage.set_claim(name, None),
             StorageKind::Volume => storage.set_volume(&name.1, None),
             StorageKind::Class => {
                 storage.classes.remove(&name.1);

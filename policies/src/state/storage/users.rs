@@ -1,18 +1,16 @@
 //! Which pods use which claims, and what they ask for with them.
 
-use super::{Named, Storage};
+use super::{Named, Storage, take_out};
 use crate::facts::{ClaimUse, PodShape, UnixMs};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
-use alloc::{boxed::Box, collections::BTreeSet, sync::Arc};
+use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 impl ClusterState {
-    /// Notes which claims a pod uses that has come or changed.
+    /// Notes which claims a pod uses that has come or changed: none once it has ended.
     pub(in crate::state) fn note_claims(&mut self, pod: PodId, claims: &[ClaimUse]) {
         let record = &mut self.pods[pod];
-        let ended = matches!(record.stage, Stage::Ended { .. });
-        let claims = if ended { &[] } else { claims };
         let before = match claims.is_empty() {
             true => record.claims.take(),
             false => record.claims.replace(Box::new(claims.to_vec())),
@@ -25,12 +23,7 @@ impl ClusterState {
         for claim in before.into_iter().flat_map(|claims| *claims) {
             let name = named(&claim);
             self.storage.changed.insert(name.clone());
-            if let Some(users) = self.storage.users.get_mut(&name) {
-                users.remove(&pod);
-                if users.is_empty() {
-                    self.storage.users.remove(&name);
-                }
-            }
+            take_out(&mut self.storage.users, &name, &pod);
         }
         for claim in claims {
             let name = named(claim);
@@ -97,18 +90,18 @@ impl ClusterState {
         }
     }
 
-    /// How many pods are not judged by what their claims ask for, unless that is still to be worked
-    /// out.
-    pub(crate) fn pods_with_stale_claims(&self) -> usize {
+    /// The names of pods that are not judged by what their claims ask for, unless that is still to
+    /// be worked out.
+    pub(crate) fn pods_with_stale_claims(&self) -> Vec<&str> {
         if self.storage.is_changed() {
-            return 0;
+            return Vec::new();
         }
         let users = self.storage.users.values().flatten();
         let stale = users.filter(|pod| {
             let shape = &self.classes[self.pods[**pod].class].shape;
             *shape != self.with_claims(**pod, shape)
         });
-        stale.count()
+        stale.map(|pod| &*self.pods[*pod].name).collect()
     }
 }
 
