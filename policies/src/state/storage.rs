@@ -124,61 +124,12 @@ impl Storage {
         }
     }
 
-    /// Notes that unbound claims of a class may get volumes elsewhere.
-    fn class_changed(&mut self, class: &str) {
+    /// Notes that claims of a class, or only those without a volume, may ask for something else.
+    fn class_changed(&mut self, class: &str, unbound_only: bool) {
         for name in self.users.keys() {
-            let claim = self.claims.get(name);
-            if claim.is_some_and(|claim| *claim.class == *class && !claim.bind_completed) {
+            let claim = self.claims.get(name).filter(|claim| *claim.class == *class);
+            if claim.is_some_and(|claim| !unbound_only || !claim.is_bound()) {
                 self.changed.insert(name.clone());
-            }
-        }
-    }
-}
-
-/// Takes a member out of the set of a key, and the set away if it is empty then.
-fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
-    sets: &mut BTreeMap<K, BTreeSet<T>>,
-    key: &K,
-    member: &Q,
-) {
-    if let Some(set) = sets.get_mut(key) {
-        set.remove(member);
-        if set.is_empty() {
-            sets.remove(key);
-        }
-    }
-}
-
-impl ClusterState {
-    pub(crate) fn apply_storage(&mut self, facts: StorageFacts) {
-        let storage = &mut self.storage;
-        match facts {
-            StorageFacts::Claim(facts) => {
-                let name = (facts.namespace.clone(), facts.name.clone());
-                storage.set_claim(&name, Some(facts));
-            }
-            StorageFacts::Volume(facts) => {
-                let name = facts.name.clone();
-                storage.set_volume(&name, Some(facts));
-            }
-            StorageFacts::Class(facts) => {
-                let name = facts.name.clone();
-                storage.classes.insert(name.clone(), facts);
-                storage.class_changed(&name);
-            }
-            StorageFacts::CsiNode(facts) => {
-                let name = facts.name.clone();
-                storage.set_csi_node(&name, Some(facts));
-            }
-            StorageFacts::CsiDriver(facts) => {
-                storage.drivers.insert(facts.name.clone(), facts);
-                storage.all_changed = true;
-            }
-            StorageFacts::Capacity(facts) => {
-                let class = facts.class.clone();
-                let name = (facts.namespace.clone(), facts.name.clone());
-                storage.capacities.insert(name, facts);
-                storage.class_changed(&class);
             }
         }
     }
@@ -190,7 +141,7 @@ impl ClusterState {
             StorageKind::Volume => storage.set_volume(&name.1, None),
             StorageKind::Class => {
                 storage.classes.remove(&name.1);
-                storage.class_changed(&name.1);
+                storage.class_changed(&name.1, false);
             }
             StorageKind::CsiNode => storage.set_csi_node(&name.1, None),
             StorageKind::CsiDriver => {
@@ -199,7 +150,7 @@ impl ClusterState {
             }
             StorageKind::Capacity => {
                 if let Some(before) = storage.capacities.remove(name) {
-                    storage.class_changed(&before.class);
+                    storage.class_changed(&before.class, true);
                 }
             }
         }
