@@ -133,6 +133,58 @@ impl Storage {
             }
         }
     }
+}
+
+/// Takes a member out of the set of a key, and the set away if it is empty then.
+fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
+    sets: &mut BTreeMap<K, BTreeSet<T>>,
+    key: &K,
+    member: &Q,
+) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(member);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}
+
+impl ClusterState {
+    pub(crate) fn apply_storage(&mut self, facts: StorageFacts) {
+        let storage = &mut self.storage;
+        match facts {
+            StorageFacts::Claim(facts) => {
+                let name = (facts.namespace.clone(), facts.name.clone());
+                storage.set_claim(&name, Some(facts));
+            }
+            StorageFacts::Volume(facts) => {
+                let name = facts.name.clone();
+                storage.set_volume(&name, Some(facts));
+            }
+            StorageFacts::Class(facts) => {
+                let name = facts.name.clone();
+                storage.classes.insert(name.clone(), facts);
+                storage.class_changed(&name, false);
+            }
+            StorageFacts::CsiNode(facts) => {
+                let name = facts.name.clone();
+                storage.set_csi_node(&name, Some(facts));
+            }
+            StorageFacts::CsiDriver(facts) => {
+                storage.drivers.insert(facts.name.clone(), facts);
+                storage.all_changed = true;
+            }
+            StorageFacts::Capacity(facts) => {
+                let class = facts.class.clone();
+                let name = (facts.namespace.clone(), facts.name.clone());
+                let before = storage.capacities.insert(name, facts);
+                if let Some(before) = before.filter(|before| before.class != class) {
+                    storage.class_changed(&before.class, true);
+                }
+                storage.class_changed(&class, true);
+            }
+        }
+    }
 
     pub(crate) fn delete_storage(&mut self, kind: StorageKind, name: &Named) {
         let storage = &mut self.storage;
