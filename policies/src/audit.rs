@@ -317,6 +317,11 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
     if wrong > 0 {
         found.push(format!("{wrong} counts of pods by domain are wrong"));
     }
+    for pod in state.pods_with_stale_claims() {
+        found.push(format!(
+            "pod {pod} is not judged by what its claims ask for"
+        ));
+    }
     for (id, class) in state.classes.iter() {
         let is_offered = state.offered.has(&class.shape.requests, &class.models);
         if state.offered.is_told() && class.is_offered != is_offered {

@@ -13,7 +13,7 @@ use crate::ids::GangId;
 use crate::settings::InFlight;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use bindings::Binding;
+use bindings::{Binding, Preparations};
 use outbox::Outbox;
 use takings::{Failure, Takings};
 use timers::Timers;
@@ -26,6 +26,7 @@ pub(crate) struct Binder {
     bindings: BTreeMap<Uid, Binding>,
     /// Planned pods of which a nomination or the lifting of the gate is under way for a binding.
     offers: BTreeSet<Uid>,
+    preparations: Preparations,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
     pub(crate) takings: Takings,
@@ -40,6 +41,7 @@ impl Binder {
         Self {
             bindings: BTreeMap::new(),
             offers: BTreeSet::new(),
+            preparations: Preparations::default(),
             evicting: BTreeMap::new(),
             takings: Takings::default(),
             outbox: Outbox::new(limits),

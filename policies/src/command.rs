@@ -34,6 +34,8 @@ pub enum Action {
     Evict(Evict),
     /// Lifts the gate of a pod, so that kube-scheduler looks at it.
     Lift(Lift),
+    /// Has a volume made for a claim where its pod is to be.
+    SelectNode(SelectNode),
     /// Reads a pod by a quorum GET, answered with
     /// [`Outcome::Observed`](crate::event::Outcome::Observed).
     Observe(PodReference),
@@ -85,6 +87,21 @@ pub struct Lift {
     /// The name of the node that was chosen for the pod: the annotation
     /// `gpu-batch.io/planned-node`.
     pub node: Box<str>,
+}
+
+/// Where a volume is to be made for a claim: one PATCH of the claim, with its UID as precondition,
+/// that sets the annotation `volume.kubernetes.io/selected-node`. It may be sent any number of
+/// times. The provisioner takes the annotation away if it cannot make the volume there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectNode {
+    /// The claim's namespace.
+    pub namespace: Box<str>,
+    /// The claim's name.
+    pub name: Box<str>,
+    /// The claim's UID.
+    pub uid: Uid,
+    /// The name of the node; `None`: the annotation is taken away.
+    pub node: Option<Box<str>>,
 }
 
 /// An eviction.

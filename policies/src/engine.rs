@@ -154,6 +154,7 @@ impl Engine {
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
         self.unfinished |= !self.state.touched.is_empty();
         self.unfinished |= self.planner.is_related_anew(&self.state);
+        self.unfinished |= self.state.storage.is_changed();
         // A plan that has come to nothing while it was sent is ended by the next step, too.
         self.unfinished |= self.binder.takings.have_failed();
         self.binder.outbox.take_sent()

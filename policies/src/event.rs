@@ -3,7 +3,7 @@
 use crate::command::{CommandId, ObjectReference};
 use crate::facts::{
     DisruptionBudgetFacts, GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts,
-    PodGroupFacts, PriorityClassFacts, QueueFacts, TopologyFacts, Uid,
+    PodGroupFacts, PriorityClassFacts, QueueFacts, StorageFacts, StorageKind, TopologyFacts, Uid,
 };
 use crate::lease::LeaseSeen;
 use crate::settings::Settings;
@@ -78,16 +78,24 @@ pub enum Kind {
     Job,
     /// PodDisruptionBudgets of `policy/v1`.
     DisruptionBudget,
+    /// What says where there are, or can be, volumes.
+    Storage(StorageKind),
 }
 
 impl Kind {
     /// Every kind, in the order in which the kinds are best listed: objects that others refer to
     /// come first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::Namespace,
         Self::PriorityClass,
         Self::Topology,
         Self::Queue,
+        Self::Storage(StorageKind::ALL[0]),
+        Self::Storage(StorageKind::ALL[1]),
+        Self::Storage(StorageKind::ALL[2]),
+        Self::Storage(StorageKind::ALL[3]),
+        Self::Storage(StorageKind::ALL[4]),
+        Self::Storage(StorageKind::ALL[5]),
         Self::Node,
         Self::DisruptionBudget,
         Self::Job,
@@ -100,6 +108,7 @@ impl Kind {
     #[must_use]
     pub const fn api_type(self) -> (&'static str, &'static str) {
         const OURS: &str = "gpu-batch.io/v1alpha1";
+        const STORAGE: &str = "storage.k8s.io/v1";
         match self {
             Self::Node => ("v1", "Node"),
             Self::Pod => ("v1", "Pod"),
@@ -111,6 +120,12 @@ impl Kind {
             Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
             Self::Job => ("batch/v1", "Job"),
             Self::DisruptionBudget => ("policy/v1", "PodDisruptionBudget"),
+            Self::Storage(StorageKind::Claim) => ("v1", "PersistentVolumeClaim"),
+            Self::Storage(StorageKind::Volume) => ("v1", "PersistentVolume"),
+            Self::Storage(StorageKind::Class) => (STORAGE, "StorageClass"),
+            Self::Storage(StorageKind::CsiNode) => (STORAGE, "CSINode"),
+            Self::Storage(StorageKind::CsiDriver) => (STORAGE, "CSIDriver"),
+            Self::Storage(StorageKind::Capacity) => (STORAGE, "CSIStorageCapacity"),
         }
     }
 }
@@ -140,6 +155,10 @@ impl From<GroupSource> for Kind {
 
 /// One object of any kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most objects are pods, and events have objects in boxes"
+)]
 pub enum Object {
     /// A node.
     Node(NodeFacts),
@@ -159,6 +178,8 @@ pub enum Object {
     Job(JobFacts),
     /// A PodDisruptionBudget.
     DisruptionBudget(DisruptionBudgetFacts),
+    /// An object that says where there are, or can be, volumes.
+    Storage(StorageFacts),
 }
 
 impl Object {
@@ -175,6 +196,7 @@ impl Object {
             Self::Namespace(_) => Kind::Namespace,
             Self::Job(_) => Kind::Job,
             Self::DisruptionBudget(_) => Kind::DisruptionBudget,
+            Self::Storage(facts) => Kind::Storage(facts.kind()),
         }
     }
 
@@ -196,10 +218,14 @@ impl Object {
             Self::DisruptionBudget(budget) => {
                 ObjectKey::DisruptionBudget(budget.namespace.clone(), budget.name.clone())
             }
+            Self::Storage(facts) => {
+                let (namespace, name) = facts.name();
+                ObjectKey::Storage(facts.kind(), namespace.into(), name.into())
+            }
         }
     }
 
-    /// The object's UID; `None` for a PriorityClass, of which nothing depends on the UID.
+    /// The object's UID; `None` for kinds of which nothing depends on the UID.
     #[must_use]
     pub fn uid(&self) -> Option<Uid> {
         match self {
@@ -211,6 +237,7 @@ impl Object {
             Self::Job(facts) => Some(facts.uid),
             Self::Namespace(facts) => Some(facts.uid),
             Self::DisruptionBudget(facts) => Some(facts.uid),
+            Self::Storage(facts) => facts.uid(),
             Self::PriorityClass(_) => None,
         }
     }
@@ -238,6 +265,9 @@ pub enum ObjectKey {
     Job(Uid),
     /// A PodDisruptionBudget: namespace, name.
     DisruptionBudget(Box<str>, Box<str>),
+    /// An object that says where there are, or can be, volumes: kind, namespace, name. The
+    /// namespace is empty for kinds without.
+    Storage(StorageKind, Box<str>, Box<str>),
 }
 
 impl ObjectKey {
@@ -254,6 +284,7 @@ impl ObjectKey {
             Self::Namespace(_) => Kind::Namespace,
             Self::Job(_) => Kind::Job,
             Self::DisruptionBudget(..) => Kind::DisruptionBudget,
+            Self::Storage(kind, ..) => Kind::Storage(*kind),
         }
     }
 }

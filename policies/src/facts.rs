@@ -27,6 +27,7 @@ mod relation;
 mod selector;
 mod shape;
 pub mod status;
+mod storage;
 mod uid;
 mod workload;
 
@@ -53,6 +54,11 @@ pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
 pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
+pub use storage::{
+    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
+    StorageClassFacts, StorageFacts, StorageKind, VolumeFacts, VolumeNeeds, VolumePlaces,
+    ZONE_LABELS, ZoneLabel,
+};
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};
 

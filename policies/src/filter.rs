@@ -11,12 +11,13 @@ mod affinity;
 mod preference;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
-    Taint, TaintEffect, Toleration, TolerationOperator, amount, label,
+    Taint, TaintEffect, Toleration, TolerationOperator, VolumeNeeds, amount, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -40,6 +41,13 @@ pub(crate) enum Filter {
     NodeAffinity,
     /// The node does not declare a feature that the pod needs (NodeDeclaredFeatures).
     NodeFeature(NodeFeature),
+    /// A volume of the pod is on other nodes (VolumeBinding).
+    VolumeAffinity,
+    /// There is no volume that a claim of the pod could get on the node, and none can be made there
+    /// (VolumeBinding).
+    NoVolume,
+    /// A volume of the pod is in another zone or region (VolumeZone).
+    VolumeZone,
     /// The pod asks for GPUs, and the node's GPUs must not be used now.
     GpuNode(GpuRefusal),
     /// A container asks for several shares of this resource, and the node gives each container one.
@@ -74,6 +82,9 @@ impl Filter {
             Self::Taint(taint) => tells_state(taint),
             Self::NodeAffinity
             | Self::NodeFeature(_)
+            | Self::VolumeAffinity
+            | Self::NoVolume
+            | Self::VolumeZone
             | Self::SharedGpu(_)
             | Self::Resource(_)
             | Self::HostPort
@@ -109,6 +120,11 @@ impl fmt::Display for Filter {
             Self::NodeFeature(feature) => {
                 write!(formatter, "didn't declare the feature {}", feature.name())
             }
+            Self::VolumeAffinity => formatter.write_str("had volume node affinity conflict"),
+            Self::NoVolume => {
+                formatter.write_str("didn't find available persistent volumes to bind")
+            }
+            Self::VolumeZone => formatter.write_str("had no available volume zone"),
             Self::GpuNode(refusal) => refusal.fmt(formatter),
             Self::SharedGpu(resource) => {
                 write!(
@@ -168,6 +184,7 @@ pub(crate) fn static_verdict(
     if let Some(feature) = undeclared_feature(shape, node) {
         return Err(Filter::NodeFeature(feature));
     }
+    volumes::verdict(shape, node)?;
     gpu.verdict(shape)
 }
 
@@ -206,6 +223,11 @@ impl GpuNode {
     }
 }
 
+/// Whether a node can have volumes.
+pub(crate) fn allows_volumes(needs: &VolumeNeeds, node: &NodeFacts) -> bool {
+    volumes::verdict_on(needs, node).is_ok()
+}
+
 /// Whether the selector and the required affinity of a shape allow a node.
 pub(crate) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
     affinity::selects(shape, node)
@@ -225,12 +247,13 @@ pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     !taints.any(|taint| keeps_out(taint, &shape.tolerations))
         && affinity::selects(shape, node)
         && undeclared_feature(shape, node).is_none()
+        && volumes::verdict(shape, node).is_ok()
         && gpu.gives_enough_shares(shape).is_ok()
 }
 
 /// Whether exactly one thing keeps pods of this shape off a node: that it is closed for the time
 /// being (by its cordon, its readiness or the taints with which Kubernetes tells of these), one
-/// other taint, the pods' selector and affinity, a feature, or its GPUs.
+/// other taint, the pods' selector and affinity, a feature, their volumes, or its GPUs.
 pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     let cordoned = node.unschedulable && !tolerate(&shape.tolerations, &cordon());
     let keeps_out = |taint: &&Taint| keeps_out(taint, &shape.tolerations);
@@ -242,6 +265,7 @@ pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: 
         + others.len()
         + usize::from(!affinity::selects(shape, node))
         + usize::from(undeclared_feature(shape, node).is_some())
+        + usize::from(volumes::verdict(shape, node).is_err())
         + usize::from(gpu.verdict(shape).is_err());
     things == 1
 }
@@ -277,6 +301,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         node_affinity,
         tolerations,
         features,
+        volumes,
         cards: _,
         host_ports: _,
         relations: _,
@@ -287,6 +312,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         && *node_affinity == other.node_affinity
         && *tolerations == other.tolerations
         && *features == other.features
+        && *volumes == other.volumes
         && *largest_container == other.largest_container
         && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }

@@ -45,6 +45,8 @@ pub enum Reason {
     InvalidSpec,
     /// A field is not supported yet; the message names it.
     Unsupported,
+    /// A PersistentVolumeClaim is missing, not bound, or used by another pod; the message names it.
+    WaitingForVolumes,
     /// Pods carry scheduling gates.
     SchedulingGated,
     /// Members of a running gang were lost and their replacements wait.
@@ -55,7 +57,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::WaitingForMembers,
         Self::PodGroupNotFound,
         Self::SubGroupNotFound,
@@ -76,6 +78,7 @@ impl Reason {
         Self::PreemptionDelay,
         Self::InvalidSpec,
         Self::Unsupported,
+        Self::WaitingForVolumes,
         Self::SchedulingGated,
         Self::MembersLost,
         Self::BindingFailed,
@@ -105,6 +108,7 @@ impl Reason {
             Self::PreemptionDelay => "PreemptionDelay",
             Self::InvalidSpec => "InvalidSpec",
             Self::Unsupported => "Unsupported",
+            Self::WaitingForVolumes => "WaitingForVolumes",
             Self::SchedulingGated => "SchedulingGated",
             Self::MembersLost => "MembersLost",
             Self::BindingFailed => "BindingFailed",
@@ -117,8 +121,8 @@ impl Reason {
     }
 
     /// Whether a gang with this reason cannot start as it stands, whatever else ends. Until the
-    /// gang or its queue is changed, the gang asks for nothing, so that no share moves for its
-    /// sake.
+    /// gang, its queue or its claims are changed, the gang asks for nothing, so that no share moves
+    /// for its sake.
     pub(crate) fn asks_for_nothing(self) -> bool {
         matches!(
             self,
@@ -132,6 +136,7 @@ impl Reason {
                 | Self::TopologyNotFound
                 | Self::InvalidSpec
                 | Self::Unsupported
+                | Self::WaitingForVolumes
         )
     }
 

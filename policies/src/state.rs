@@ -29,7 +29,8 @@ pub(crate) mod reach;
 pub(crate) mod relations;
 pub(crate) mod runtimes;
 mod score;
-pub(crate) mod submitted;
+pub(crate) mod storage;
+mod submitted;
 pub(crate) mod tables;
 pub(crate) mod topologies;
 
@@ -62,6 +63,7 @@ use relations::Relations;
 use runtimes::Runtimes;
 use rustc_hash::FxBuildHasher;
 use score::Scores;
+use storage::Storage;
 use submitted::Submitted;
 use tables::ChangeLog;
 
@@ -102,6 +104,7 @@ pub(crate) struct ClusterState {
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
     budgets: Budgets,
     relations: Relations,
+    pub(crate) storage: Storage,
     /// Nodes with a taint that asks pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
     pub(crate) minima: Minima,
@@ -122,6 +125,8 @@ pub(crate) struct ClusterState {
     pub(crate) rules_version: u64,
     /// Gangs that must be assessed again, because something that concerns them has changed.
     pub(crate) touched: BTreeSet<GangId>,
+    /// Pods with a place whose claims, or the volumes of these, have changed.
+    pub(crate) claims_changed: BTreeSet<Uid>,
     /// Gangs with a member that was bound to another node than the one assumed for it.
     pub(crate) overtaken: BTreeSet<GangId>,
     /// Nodes that got more room or other rules since the planner last took this set.
@@ -164,6 +169,7 @@ impl ClusterState {
             owned: BTreeMap::new(),
             budgets: Budgets::new(),
             relations: Relations::new(),
+            storage: Storage::default(),
             softly_tainted: BTreeSet::new(),
             minima: Minima::default(),
             holds: Holds::default(),
@@ -178,6 +184,7 @@ impl ClusterState {
             reached_anew: BTreeSet::new(),
             rules_version: 0,
             touched: BTreeSet::new(),
+            claims_changed: BTreeSet::new(),
             overtaken: BTreeSet::new(),
             freed: BTreeSet::new(),
             released: BTreeSet::new(),

@@ -20,6 +20,7 @@ mod pods;
 mod status;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub use exchange::{
     Answer, Change, Conflict, Expected, Name, PodStatus, Request, Sort, Status, Stored, Version,
@@ -74,6 +75,7 @@ impl ApiServer {
             Request::Bind(bind) => self.bind(&bind, now_ms),
             Request::Evict(evict) => self.evict(&evict.pod, now_ms),
             Request::Lift(lift) => self.lift(lift, now_ms),
+            Request::SelectNode(select) => self.select_node(select),
             Request::PatchStatus(patch) => self.patch_status(patch),
             Request::Lease(request) => self.handle_lease(&request, now_ms),
             Request::Publish(_) => {
@@ -108,6 +110,11 @@ impl ApiServer {
     /// All objects of a kind as they are now, by namespace and name.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Arc<Stored>> {
         self.kinds.get(&kind).into_iter().flat_map(History::objects)
+    }
+
+    /// Whether there has ever been an object of a kind.
+    pub(crate) fn has_had(&self, kind: Kind) -> bool {
+        self.kinds.contains_key(&kind)
     }
 
     /// All pods as they are now.

@@ -93,7 +93,10 @@ impl Passage {
 /// Whether a webhook may refuse the action. It may not refuse a status: the engine does not write a
 /// refused status again until it changes, so the world would rest with an old one.
 fn may_be_refused(action: &Action) -> bool {
-    matches!(action, Action::Bind(_) | Action::Evict(_) | Action::Lift(_))
+    matches!(
+        action,
+        Action::Bind(_) | Action::Evict(_) | Action::Lift(_) | Action::SelectNode(_)
+    )
 }
 
 /// The request of a command.
@@ -103,6 +106,7 @@ pub fn request(action: &Action) -> Request {
         Action::Bind(bind) => Request::Bind(bind.clone()),
         Action::Evict(evict) => Request::Evict(evict.clone()),
         Action::Lift(lift) => Request::Lift(lift.clone()),
+        Action::SelectNode(select) => Request::SelectNode(select.clone()),
         Action::Observe(pod) => Request::Get(Name::pod(&pod.namespace, &pod.name)),
         Action::PatchStatus(patch) => Request::PatchStatus(patch.clone()),
         Action::Lease(request) => Request::Lease(request.clone()),

@@ -1,5 +1,5 @@
-//! Everything but schedulers: the API server, kubelets, owners of pods, garbage collection, and the
-//! disruption controller.
+//! Everything but schedulers: the API server, kubelets, owners of pods, garbage collection, the
+//! disruption controller, and the provisioner of volumes.
 //!
 //! Controllers are late, but never wrong: each sees the API server's changes at once, and acts on
 //! them after a while, in a [`Task`].
@@ -7,8 +7,10 @@
 mod disruption;
 mod kubelet;
 mod owners;
+mod provisioner;
 
 pub(crate) use owners::{Farewell, Recipe};
+pub(crate) use provisioner::provisioned;
 
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};
@@ -140,6 +142,7 @@ impl Cluster {
         }
         let after = std::mem::replace(&mut self.seen, self.api.revision());
         let mut disrupted = false;
+        self.provision(after, now_ms);
         for kind in [Kind::Node, Kind::Pod, Kind::DisruptionBudget] {
             let Answer::Changes { changes, .. } =
                 self.api.handle(Request::Watch { kind, after }, now_ms)

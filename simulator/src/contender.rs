@@ -230,6 +230,11 @@ impl Contender {
         if self.inbox.is_empty() {
             return None;
         }
+        for informer in &mut self.informers {
+            if let Some(event) = informer.idle_list() {
+                self.inbox.listed(informer.kind(), event);
+            }
+        }
         let events = self.inbox.take();
         if log {
             self.last_events = events.iter().map(|event| format!("{event:?}")).collect();

@@ -26,12 +26,14 @@ mod agenda;
 #[cfg(test)]
 mod tests;
 
+use crate::cluster::provisioned;
 use agenda::Agenda;
 use gpu_batch_policies::command::{Action, Bind, Command, Evict};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
-use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, Uid, UnixMs};
 use gpu_batch_policies::settings::{Evictions, InFlight, Settings};
+use std::collections::BTreeMap;
 
 /// No limit on binds under way, because answers come at once. No statuses and no Kubernetes events,
 /// because nobody reads them.
@@ -56,11 +58,15 @@ pub fn undisturbed() -> Settings {
     }
 }
 
+/// The claims that the engine knows.
+type Claims = BTreeMap<Uid, ClaimFacts>;
+
 /// An engine, its world, and what is still to happen.
 #[derive(Debug)]
 pub struct Timeline {
     engine: Engine,
     agenda: Agenda,
+    claims: Claims,
     now_ms: UnixMs,
     steps: u64,
 }
@@ -88,6 +94,7 @@ impl Timeline {
                 ..settings
             }),
             agenda: Agenda::default(),
+            claims: Claims::new(),
             now_ms: start_ms,
             steps: 0,
         };
@@ -127,10 +134,11 @@ impl Timeline {
         let mut moment = Moment::default();
         loop {
             self.steps += 1;
+            note_claims(&batch, &mut self.claims);
             let commands = self.engine.step(self.now_ms, batch);
             batch = Vec::new();
             for command in commands {
-                carry_out(command, &mut batch, &mut moment);
+                carry_out(command, &mut self.claims, &mut batch, &mut moment);
             }
             let waits = self.engine.next_deadline();
             if batch.is_empty() && waits.is_none_or(|at_ms| at_ms > self.now_ms) {
@@ -166,8 +174,24 @@ impl Timeline {
     }
 }
 
+/// Notes the claims that the engine is told of. One that is gone is never asked for again.
+fn note_claims(events: &[Event], claims: &mut Claims) {
+    let mut note = |object: &Object| {
+        if let Object::Storage(StorageFacts::Claim(claim)) = object {
+            claims.insert(claim.uid, claim.clone());
+        }
+    };
+    for event in events {
+        match event {
+            Event::Applied(object) => note(object),
+            Event::Listed(listing) => listing.objects.iter().for_each(&mut note),
+            _ => {}
+        }
+    }
+}
+
 /// Carries out a command, and adds its outcome and what follows from it to the next batch.
-fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
+fn carry_out(command: Command, claims: &mut Claims, batch: &mut Vec<Event>, moment: &mut Moment) {
     let outcome = match command.action {
         Action::Bind(bind) => {
             moment.bound.push(bind);
@@ -181,6 +205,18 @@ fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
         // The engine never asks, because every bind is answered. If it asked, it would send the
         // bind again.
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
+        Action::SelectNode(select) => match claims.get_mut(&select.uid) {
+            Some(claim) => {
+                claim.selected_node = select.node;
+                batch.extend(
+                    provisioned(claim)
+                        .into_iter()
+                        .map(|facts| Object::Storage(facts).into()),
+                );
+                Outcome::Done
+            }
+            None => Outcome::NotFound,
+        },
         Action::Lift(_) | Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
         // There is no lease: no other scheduler could hold it.
         Action::Lease(_) => Outcome::Unknown {

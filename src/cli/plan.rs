@@ -20,7 +20,9 @@ Examples:
   gpu-batch plan --context production -f new-job.yaml
   gpu-batch plan -f cluster.yaml -f new-job.yaml --cycles 2 -o json
   kubectl get -A -o json nodes,pods,jobs,namespaces,priorityclasses,\\
-poddisruptionbudgets,queues.gpu-batch.io,podgroups.gpu-batch.io,\\
+poddisruptionbudgets,persistentvolumeclaims,persistentvolumes,\\
+storageclasses,csinodes,csidrivers,csistoragecapacities,\\
+queues.gpu-batch.io,podgroups.gpu-batch.io,\\
 topologies.gpu-batch.io | gpu-batch plan -f -
 
 The environment variable GPU_BATCH_NOW (RFC 3339) fixes the clock.")]

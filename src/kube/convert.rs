@@ -29,6 +29,7 @@ mod relation;
 mod resources;
 mod selector;
 mod shape;
+mod storage;
 mod topology;
 mod unsupported;
 
@@ -37,6 +38,7 @@ pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, tak
 
 pub(crate) use identity::named_uid;
 pub(crate) use keys::{OF_BINDINGS, OF_LIFTING, of_owner as unknown_keys_of_owner};
+pub(crate) use storage::SELECTED_NODE;
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};

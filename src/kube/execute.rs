@@ -4,6 +4,7 @@
 //! of its own; the engine bounds how many there are. Whatever happens to the task, the driver gets
 //! exactly one outcome. Nothing is repeated here: what an outcome means is the engine's business.
 
+mod claims;
 mod classify;
 mod exchange;
 mod lease;

@@ -11,6 +11,7 @@ mod meta;
 mod pod;
 pub mod protobuf;
 mod rules;
+mod storage;
 mod values;
 
 pub use kinds::{
@@ -25,9 +26,15 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity,
-    PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration, TopologySpreadConstraint, Volume,
-    WeightedPodAffinityTerm,
+    Affinity, ClaimSource, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm,
+    PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
+    TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
+};
+pub use storage::{
+    ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec, CsiNode, CsiNodeDriver,
+    CsiNodeSpec, CsiSource, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
+    StorageClass, TopologyRequirement, TopologyTerm, VolumeCount, VolumeNodeAffinity, VolumePhase,
+    VolumeSpec,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

@@ -273,6 +273,12 @@ fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, converter: &dyn Fn
     watch_kind::<objects::PriorityClass>(tasks, shared, converter);
     watch_kind::<objects::Topology>(tasks, shared, converter);
     watch_kind::<objects::Queue>(tasks, shared, converter);
+    watch_kind::<objects::StorageClass>(tasks, shared, converter);
+    watch_kind::<objects::CsiDriver>(tasks, shared, converter);
+    watch_kind::<objects::CsiNode>(tasks, shared, converter);
+    watch_kind::<objects::CsiStorageCapacity>(tasks, shared, converter);
+    watch_kind::<objects::PersistentVolume>(tasks, shared, converter);
+    watch_kind::<objects::PersistentVolumeClaim>(tasks, shared, converter);
     watch_kind::<objects::Node>(tasks, shared, converter);
     watch_kind::<objects::DisruptionBudget>(tasks, shared, converter);
     watch_kind::<objects::Job>(tasks, shared, converter);

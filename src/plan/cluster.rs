@@ -69,7 +69,7 @@ enum Need {
     Optional,
 }
 
-const KINDS: [Listed; 10] = [
+const KINDS: [Listed; 16] = [
     Listed::new("Nodes", "/api/v1/nodes", Need::Vital),
     Listed::new("Pods", "/api/v1/pods", Need::Vital),
     Listed::new("Namespaces", "/api/v1/namespaces", Need::Usual),
@@ -82,6 +82,32 @@ const KINDS: [Listed; 10] = [
     Listed::new(
         "PodDisruptionBudgets",
         "/apis/policy/v1/poddisruptionbudgets",
+        Need::Usual,
+    ),
+    Listed::new(
+        "PersistentVolumeClaims",
+        "/api/v1/persistentvolumeclaims",
+        Need::Usual,
+    ),
+    Listed::new(
+        "PersistentVolumes",
+        "/api/v1/persistentvolumes",
+        Need::Usual,
+    ),
+    Listed::new(
+        "StorageClasses",
+        "/apis/storage.k8s.io/v1/storageclasses",
+        Need::Usual,
+    ),
+    Listed::new("CSINodes", "/apis/storage.k8s.io/v1/csinodes", Need::Usual),
+    Listed::new(
+        "CSIDrivers",
+        "/apis/storage.k8s.io/v1/csidrivers",
+        Need::Usual,
+    ),
+    Listed::new(
+        "CSIStorageCapacities",
+        "/apis/storage.k8s.io/v1/csistoragecapacities",
         Need::Usual,
     ),
     Listed::new("Queues", "/apis/gpu-batch.io/v1alpha1/queues", Need::Ours),

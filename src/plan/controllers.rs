@@ -1,10 +1,11 @@
 //! The pods that the controllers of a cluster would make of the Jobs, Deployments, ReplicaSets and
-//! StatefulSets of files.
+//! StatefulSets of files, and the claims of pods.
 //!
 //! Each controller acts once: pods that exist count, and missing pods are made. Nothing here is
 //! about scheduling. Names end with a number where a cluster has random letters, so that equal
 //! files give equal names.
 
+mod claims;
 mod job;
 mod members;
 mod replicas;
@@ -144,6 +145,8 @@ struct Birth {
     labels: Vec<(&'static str, String)>,
     annotations: Vec<(&'static str, String)>,
     volumes: Vec<Value>,
+    /// The claims that are made with the pod.
+    claims: Vec<Value>,
 }
 
 /// The names in a namespace that pods have.
@@ -175,11 +178,11 @@ impl Names<'_> {
     }
 }
 
-/// Adds the missing pods, and takes out the owners, whose kinds the scheduler does not know.
-/// Returns notes for the user.
+/// Adds the missing pods and claims, and takes out the owners, whose kinds the scheduler does not
+/// know. Returns notes for the user.
 pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut made = Vec::new();
+    let (mut made, mut made_claims) = (Vec::new(), Vec::new());
     let (mut members, mut taken) = members::of(&gathered.objects);
     let mut owners: Vec<(Controller, Identity, &Sourced)> = gathered
         .objects
@@ -215,7 +218,9 @@ pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
                 if count > 0 {
                     counts.push(format!("{count} of {}", owner.identity));
                 }
-                for birth in of_owner.pods {
+                for mut birth in of_owner.pods {
+                    let claims = std::mem::take(&mut birth.claims).into_iter();
+                    made_claims.extend(claims.map(|claim| (source.clone(), claim)));
                     let pod = pod(&owner, &of_owner.owner, birth);
                     members.add(&pod);
                     made.push((source.clone(), pod));
@@ -233,6 +238,7 @@ pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
         let counts = some_of(&counts);
         notes.push(format!("made the missing pods: {counts}"));
     }
+    notes.extend(claims::add_missing(gathered, made_claims));
     notes
 }
 

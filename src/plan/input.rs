@@ -215,7 +215,7 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
             format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name),
             &budget.problems,
         ),
-        Object::PriorityClass(_) | Object::Job(_) => return,
+        Object::PriorityClass(_) | Object::Job(_) | Object::Storage(_) => return,
     };
     let unknown_keys = match object {
         Object::Pod(pod) if pod.ours => pod.unknown_keys.as_slice(),

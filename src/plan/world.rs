@@ -1,5 +1,7 @@
 //! A world in which every command succeeds at once.
 
+mod volumes;
+
 use crate::views::gangs::Gangs;
 use crate::views::plan::{EvictionView, Plan};
 use gpu_batch_policies::command::{Action, Bind, Command, StatusPatch};
@@ -7,7 +9,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{
-    DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, Uid, UnixMs,
+    ClaimFacts, DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, StorageFacts, Uid, UnixMs,
 };
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +115,7 @@ struct World {
     pods: BTreeMap<Uid, PodFacts>,
     queues: BTreeMap<Box<str>, QueueFacts>,
     budgets: Vec<DisruptionBudgetFacts>,
+    claims: BTreeMap<Uid, ClaimFacts>,
     /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
     /// The evictions of all cycles, in their order.
@@ -178,8 +181,13 @@ impl World {
             Object::DisruptionBudget(budget) => Some(budget.clone()),
             _ => None,
         });
+        let claims = objects.iter().filter_map(|object| match object {
+            Object::Storage(StorageFacts::Claim(claim)) => Some((claim.uid, claim.clone())),
+            _ => None,
+        });
         Self {
             budgets: budgets.collect(),
+            claims: claims.collect(),
             engine: Engine::new(settings),
             now_ms: options.now_ms,
             after_eviction: options.evicted,
@@ -236,6 +244,7 @@ impl World {
                 pod: lift.pod.uid,
                 node: lift.node,
             }),
+            Action::SelectNode(select) => self.provision(select, events),
             Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
             }
         }

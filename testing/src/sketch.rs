@@ -3,9 +3,11 @@
 use crate::{GPU, MODEL, START_MS};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    Amounts, CardFacts, CardIndex, CardNeed, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
-    NodeSelectorTerm, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape, QueueFacts,
-    QueueResource, SubGroupFacts, TopologyConstraint, TopologyFacts, TopologyLevel, Uid,
+    Amounts, CapacityFacts, CardFacts, CardIndex, CardNeed, ClaimFacts, CsiDriverFacts,
+    CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm,
+    OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape, QueueFacts, QueueResource,
+    StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint, TopologyFacts,
+    TopologyLevel, Uid, VolumeFacts,
 };
 use std::sync::Arc;
 
@@ -117,7 +119,7 @@ pub fn topology(name: &str, levels: &str) -> Sketch<TopologyFacts> {
 }
 
 impl<F> Sketch<F> {
-    fn each(names: &str, make: impl FnMut(&str) -> F) -> Self {
+    pub(crate) fn each(names: &str, make: impl FnMut(&str) -> F) -> Self {
         Self(names.split_whitespace().map(make).collect())
     }
 
@@ -453,6 +455,12 @@ things! {
     QueueFacts Object::Queue;
     TopologyFacts Object::Topology;
     JobFacts Object::Job;
+    ClaimFacts (|claim| Object::Storage(StorageFacts::Claim(claim)));
+    VolumeFacts (|volume| Object::Storage(StorageFacts::Volume(volume)));
+    StorageClassFacts (|class| Object::Storage(StorageFacts::Class(class)));
+    CsiNodeFacts (|node| Object::Storage(StorageFacts::CsiNode(node)));
+    CsiDriverFacts (|driver| Object::Storage(StorageFacts::CsiDriver(driver)));
+    CapacityFacts (|capacity| Object::Storage(StorageFacts::Capacity(capacity)));
 }
 
 impl<F: Thing> Thing for Sketch<F> {

@@ -2,11 +2,14 @@
 
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, EvictionCause, Lift, StatusPatch,
+    Action, Announcement, Bind, Command, EvictionCause, Lift, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
-use gpu_batch_policies::facts::{GANG_GATE, PodFacts, PodPhase, ScheduledCondition, Uid};
+use gpu_batch_policies::facts::{
+    ClaimReference, GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind,
+    Uid, VolumeFacts,
+};
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
 
@@ -26,6 +29,8 @@ pub enum To {
     NominationOf(&'static str),
     /// The lifting of the gate of the pod of this name.
     LiftOf(&'static str),
+    /// The selection of a node for the claim of this name.
+    SelectionOf(&'static str),
     /// Every status of a PodGroup.
     GangStatus,
     /// Every status of a queue.
@@ -49,6 +54,10 @@ pub struct World {
     pub binds: usize,
     /// The last binding that succeeded.
     pub last_bind: Option<Bind>,
+    /// Selections of nodes for claims that were asked for, with success or not.
+    pub selections: usize,
+    /// Whether no provisioner makes volumes where claims say.
+    pub no_provisioner: bool,
     /// Pods that were evicted.
     pub evictions: usize,
     /// The pods that were evicted, by name, in order.
@@ -116,6 +125,8 @@ impl World {
             objects: BTreeMap::new(),
             events: Event::lists([]),
             late_watch: false,
+            selections: 0,
+            no_provisioner: false,
             binds: 0,
             last_bind: None,
             evictions: 0,
@@ -369,6 +380,12 @@ impl World {
                 }
             }
             Action::Lift(lift) if done => self.lift(lift),
+            Action::SelectNode(select) => {
+                self.selections += 1;
+                if done {
+                    self.select(select);
+                }
+            }
             Action::PatchStatus(patch) => {
                 let of_gang = matches!(patch, StatusPatch::PodGroup { .. });
                 self.gang_statuses += usize::from(of_gang);
@@ -407,6 +424,7 @@ impl World {
                 &*pod.name == *name
             }
             (To::LiftOf(name), Action::Lift(lift)) => &*lift.pod.name == *name,
+            (To::SelectionOf(name), Action::SelectNode(select)) => &*select.name == *name,
             _ => false,
         };
         let answer = self.answers.iter().find(|(to, _)| about(to));
@@ -448,6 +466,42 @@ impl World {
             pod.gates.retain(|gate| **gate != *GANG_GATE);
             pod.planned_node = Some(lift.node);
             self.events.push(Object::Pod(pod.clone()).into());
+        }
+    }
+
+    /// Says where the volume of a claim is to be made. A provisioner makes it at once, reached from
+    /// every node, and the claim is bound to it.
+    fn select(&mut self, select: SelectNode) {
+        let key = ObjectKey::Storage(StorageKind::Claim, select.namespace, select.name);
+        let Some(Object::Storage(StorageFacts::Claim(claim))) = self.objects.get_mut(&key) else {
+            return;
+        };
+        claim.selected_node = select.node;
+        let mut told = Vec::new();
+        let is_made = claim.selected_node.is_some() && claim.volume.is_none();
+        if is_made && !self.no_provisioner {
+            let volume = VolumeFacts {
+                claim: Some(ClaimReference {
+                    namespace: claim.namespace.clone(),
+                    name: claim.name.clone(),
+                    uid: Some(claim.uid),
+                }),
+                class: claim.class.clone(),
+                size: claim.size.unwrap_or(0),
+                access: claim.access,
+                is_block: claim.is_block,
+                attributes_class: claim.attributes_class.clone(),
+                is_available: false,
+                ..crate::volume(&format!("pvc-{}", claim.uid), 0).facts()
+            };
+            claim.volume = Some(volume.name.clone());
+            claim.bind_completed = true;
+            told.push(Object::Storage(StorageFacts::Volume(volume)));
+        }
+        told.push(Object::Storage(StorageFacts::Claim(claim.clone())));
+        for object in told {
+            self.objects.insert(object.key(), object.clone());
+            self.events.push(object.into());
         }
     }
 

@@ -251,13 +251,19 @@ impl Cluster {
         let plural = match &*kind {
             "PriorityClass" => "priorityclasses".to_owned(),
             "Topology" => "topologies".to_owned(),
+            "StorageClass" => "storageclasses".to_owned(),
             "MutatingAdmissionPolicy" => "mutatingadmissionpolicies".to_owned(),
             _ => format!("{}s", kind.to_lowercase()),
         };
         let group = if version.contains('/') { "apis" } else { "api" };
         let namespaced = matches!(
             &*kind,
-            "Pod" | "PodGroup" | "Job" | "Deployment" | "PodDisruptionBudget"
+            "Pod"
+                | "PodGroup"
+                | "Job"
+                | "Deployment"
+                | "PodDisruptionBudget"
+                | "PersistentVolumeClaim"
         );
         if namespaced {
             let namespace = object["metadata"]["namespace"].as_str();

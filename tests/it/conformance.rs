@@ -48,7 +48,6 @@ use std::time::{Instant, SystemTime};
 use futures::StreamExt;
 use gpu_batch::lab::local::Options;
 use gpu_batch_policies::command::Action;
-use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_simulator::api_server::{Answer, ApiServer, Name, Request};
@@ -158,7 +157,7 @@ async fn end(client: &Client) {
     let place = Place::new("end");
     let mut server = Server::new(client.clone(), place.clone());
     let names = names::Names::default();
-    for kind in Kind::ALL {
+    for kind in objects::kinds() {
         let random = &mut Random::new(1);
         let object = objects::object(place.name(kind, random), &place, random);
         let create = Operation::Ask(Request::Create(object));
@@ -258,7 +257,7 @@ fn apply(model: &mut ApiServer, operation: &Operation, now_ms: UnixMs) -> Answer
 
 /// What the watches said of a sequence is what the model's say.
 fn judge_watches(run: &mut Run, watches: &Watches) -> Result<(), String> {
-    for kind in Kind::ALL {
+    for kind in objects::kinds() {
         let watch = Request::Watch { kind, after: 0 };
         let Answer::Changes { changes, .. } = run.model.handle(watch, 0) else {
             return Err("the model forgot what happened".into());

@@ -39,6 +39,7 @@ mod restarts;
 mod settings;
 mod takings;
 mod troubles;
+mod volumes;
 mod waiting;
 mod webhooks;
 mod work;

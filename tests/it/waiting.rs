@@ -117,15 +117,25 @@ fn cases_of_groups() -> Vec<Case> {
 }
 
 fn cases_of_pods() -> Vec<Case> {
-    let volume = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let claim = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let disk = json!({"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
     vec![
         Case {
-            patch: json!({"spec": {"volumes": volume}}),
+            patch: json!({"spec": {"volumes": claim}}),
+            ..case(
+                "claim",
+                json!({}),
+                "WaitingForVolumes",
+                "PersistentVolumeClaim data does not exist",
+            )
+        },
+        Case {
+            patch: json!({"spec": {"volumes": [{"name": "v", "iscsi": disk}]}}),
             ..case(
                 "volume",
                 json!({}),
                 "Unsupported",
-                "spec.volumes[0].persistentVolumeClaim is not supported yet",
+                "spec.volumes[0].iscsi is not supported yet",
             )
         },
         Case {

@@ -1,6 +1,9 @@
 //! Objects of every kind: as users write them, and then changed here and there.
 
+mod storage;
+
 use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::facts::StorageKind;
 use gpu_batch_simulator::random::Random;
 use serde_json::{Value, json};
 
@@ -23,7 +26,7 @@ impl Generator {
     pub(crate) fn kind(&mut self) -> Kind {
         use Kind::{
             DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass,
-            Queue, Topology,
+            Queue, Storage, Topology,
         };
         let kinds = [
             Pod,
@@ -43,6 +46,13 @@ impl Generator {
             Namespace,
             Job,
             DisruptionBudget,
+            Storage(StorageKind::Claim),
+            Storage(StorageKind::Claim),
+            Storage(StorageKind::Volume),
+            Storage(StorageKind::Class),
+            Storage(StorageKind::CsiNode),
+            Storage(StorageKind::CsiDriver),
+            Storage(StorageKind::Capacity),
         ];
         *self.random.pick(&kinds)
     }
@@ -114,6 +124,7 @@ impl Generator {
                 "spec": {"completionMode": "Indexed", "parallelism": self.random.below(5),
                          "completions": self.random.below(5), "activeDeadlineSeconds": 60}}),
             Kind::DisruptionBudget => self.budget(),
+            Kind::Storage(kind) => self.storage(kind),
         }
     }
 
@@ -266,6 +277,7 @@ impl Generator {
         let node = json!(self.name("node", 6));
         let node = self.perhaps(15, node);
         let min_member = json!("2");
+        let volumes = self.volumes();
         let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchExpressions": [
                 {"key": "example.com/rack", "operator": "Exists", "values": []}]}]}}});
@@ -301,6 +313,7 @@ impl Generator {
                 "schedulingGroup": self.perhaps(10, native),
                 "affinity": self.perhaps(10, affinity),
                 "nodeSelector": self.perhaps(3, selector),
+                "volumes": self.perhaps(20, volumes),
                 "containers": [{"name": "c", "resources": {
                     "requests": {"memory": self.amount()},
                     "limits": {"nvidia.com/gpu": self.amount()},

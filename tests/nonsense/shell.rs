@@ -2,11 +2,12 @@
 
 use gpu_batch::kube::convert::{Converter, Watched, from_value};
 use gpu_batch::kube::objects::{
-    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue, StorageClass,
     Topology,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::Problem;
+use gpu_batch_policies::facts::{Problem, StorageKind};
 use serde_json::Value;
 
 /// What a watch makes of an object.
@@ -33,6 +34,14 @@ pub(crate) fn see(kind: Kind, text: &str, converter: &mut Converter) -> Seen {
         Kind::Namespace => decode::<Namespace>(text, converter),
         Kind::Job => decode::<Job>(text, converter),
         Kind::DisruptionBudget => decode::<DisruptionBudget>(text, converter),
+        Kind::Storage(kind) => match kind {
+            StorageKind::Claim => decode::<PersistentVolumeClaim>(text, converter),
+            StorageKind::Volume => decode::<PersistentVolume>(text, converter),
+            StorageKind::Class => decode::<StorageClass>(text, converter),
+            StorageKind::CsiNode => decode::<CsiNode>(text, converter),
+            StorageKind::CsiDriver => decode::<CsiDriver>(text, converter),
+            StorageKind::Capacity => decode::<CsiStorageCapacity>(text, converter),
+        },
     }
 }
 
@@ -70,6 +79,6 @@ pub(crate) fn problems(object: &Object) -> &[Problem] {
         Object::Topology(facts) => &facts.problems,
         Object::Namespace(facts) => &facts.problems,
         Object::DisruptionBudget(facts) => &facts.problems,
-        Object::PriorityClass(_) | Object::Job(_) => &[],
+        Object::PriorityClass(_) | Object::Job(_) | Object::Storage(_) => &[],
     }
 }

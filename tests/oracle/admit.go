@@ -23,9 +23,10 @@ import (
 
 // stored has the objects of a case as the API server would hold them.
 type stored struct {
-	Nodes []*v1.Node `json:"nodes"`
-	Pods  []*v1.Pod  `json:"pods"`
-	Pod   *v1.Pod    `json:"pod"`
+	Nodes   []*v1.Node       `json:"nodes"`
+	Pods    []*v1.Pod        `json:"pods"`
+	Objects []runtime.Object `json:"objects"`
+	Pod     *v1.Pod          `json:"pod"`
 }
 
 // decode reads an object and fills in the defaults, as for a request that writes it.
@@ -80,7 +81,7 @@ func admit(ctx context.Context, text []byte) (*v1.Pod, []refusal, error) {
 	if err != nil {
 		return nil, []refusal{{Message: err.Error()}}, nil
 	}
-	named(&pod.ObjectMeta)
+	named("Pod", &pod.ObjectMeta)
 	var inside api.Pod
 	if err := legacyscheme.Scheme.Convert(pod, &inside, nil); err != nil {
 		return nil, []refusal{{Message: err.Error()}}, nil
@@ -126,13 +127,14 @@ func causes(err error) ([]refusal, error) {
 	return refusals, nil
 }
 
-// named fills in what every object in a cluster has, where a case leaves it out.
-func named(meta *metav1.ObjectMeta) {
+// named fills in what every object in a cluster has, where a case leaves it out. Where there is no
+// UID, gpu-batch takes the same words for one, by which others may refer to the object.
+func named(kind string, meta *metav1.ObjectMeta) {
 	if meta.Namespace == "" {
 		meta.Namespace = metav1.NamespaceDefault
 	}
 	if meta.UID == "" {
-		meta.UID = types.UID(meta.Namespace + "/" + meta.Name)
+		meta.UID = types.UID(kind + "/" + meta.Namespace + "/" + meta.Name)
 	}
 }
 

@@ -13,8 +13,8 @@
 //	          "scores": {"n1": {"TaintToleration": 100}}, "stored": {...}}
 //	broken   {"error": "..."}
 //
-// An empty verdict means that the pod may run on the node. `stored` has the case's nodes, pods and
-// pod as the API server would hold them. A case is broken if it is not of this form.
+// An empty verdict means that the pod may run on the node. `stored` has the case's nodes, pods,
+// objects and pod as the API server would hold them. A case is broken if it is not of this form.
 //
 // With -lie-every=N each Nth answer is a lie, so that it can be shown that a comparison finds
 // differences.

@@ -11,9 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -30,7 +28,7 @@ type cluster struct {
 	profile   framework.Framework
 	cache     internalcache.Cache
 	snapshot  *internalcache.Snapshot
-	informers informers.SharedInformerFactory
+	exchanged *exchanged
 	stop      context.CancelFunc
 }
 
@@ -51,10 +49,10 @@ func newCluster(ctx context.Context, objects []runtime.Object) (*cluster, error)
 		stop()
 		return nil, errors.New("the snapshot of the profile is of another type")
 	}
-	factory.Core().V1().Namespaces().Informer()
+	exchanged := exchangedOf(factory)
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSync(ctx.Done())
-	return &cluster{made.Profiles[name], made.Cache, snapshot, factory, stop}, nil
+	return &cluster{made.Profiles[name], made.Cache, snapshot, exchanged, stop}, nil
 }
 
 func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error) {
@@ -71,9 +69,13 @@ func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error)
 		return answer{}, err
 	}
 	for _, bound := range pods {
-		named(&bound.ObjectMeta)
+		named("Pod", &bound.ObjectMeta)
 	}
-	in, err := clusterOf(ctx, empty, asked)
+	objects, err := decodeObjects(asked.Objects)
+	if err != nil {
+		return answer{}, err
+	}
+	in, err := clusterOf(ctx, empty, asked, objects)
 	if err != nil {
 		return answer{}, err
 	}
@@ -81,37 +83,26 @@ func judge(ctx context.Context, empty *cluster, asked *testCase) (answer, error)
 		defer in.stop()
 	}
 	verdicts, scores, err := in.verdicts(ctx, pod, pods, nodes)
-	return answer{Nodes: verdicts, Scores: scores, Stored: &stored{nodes, pods, pod}}, err
+	return answer{Nodes: verdicts, Scores: scores, Stored: &stored{nodes, pods, objects, pod}}, err
 }
 
 // clusterOf gives the cluster for a case. Starting one takes milliseconds, so that cases share the
-// empty one, as far as they have no objects but nodes, pods and namespaces.
-func clusterOf(ctx context.Context, empty *cluster, asked *testCase) (*cluster, error) {
+// empty one, as far as they have no objects but nodes, pods and those that can be exchanged.
+func clusterOf(
+	ctx context.Context, empty *cluster, asked *testCase, objects []runtime.Object,
+) (*cluster, error) {
 	namespaces, err := decodeAll[v1.Namespace](raw(asked.Namespaces))
 	if err != nil {
 		return nil, err
 	}
-	if len(asked.Objects) == 0 {
-		var list []any
-		for _, namespace := range namespaces {
-			list = append(list, namespace)
-		}
-		store := empty.informers.Core().V1().Namespaces().Informer().GetStore()
-		return empty, store.Replace(list, "")
-	}
-	var objects []runtime.Object
+	all := slices.Clone(objects)
 	for _, namespace := range namespaces {
-		objects = append(objects, namespace)
+		all = append(all, namespace)
 	}
-	decoder := clientscheme.Codecs.UniversalDeserializer()
-	for index, text := range asked.Objects {
-		object, _, err := decoder.Decode(text, nil, nil)
-		if err != nil {
-			return nil, fmt.Errorf("objects[%d]: %w", index, err)
-		}
-		objects = append(objects, object)
+	if done, err := empty.exchanged.replace(all); done || err != nil {
+		return empty, err
 	}
-	return newCluster(ctx, objects)
+	return newCluster(ctx, all)
 }
 
 // verdicts asks the plugins about every node, and for the scores of those that fit, and takes nodes

@@ -14,6 +14,7 @@ mod quantities;
 mod relations;
 mod resources;
 mod taints;
+mod volumes;
 mod world;
 
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ type Family = fn(&mut Draw) -> Value;
 type Part = fn(&mut Draw, &mut Value);
 
 /// Every family, by its name.
-pub(crate) const ALL: [(&str, Family); 10] = [
+pub(crate) const ALL: [(&str, Family); 11] = [
     ("resources", resources::case),
     ("resizes", resources::case_with_resizes),
     ("taints", taints::case),
@@ -36,6 +37,7 @@ pub(crate) const ALL: [(&str, Family); 10] = [
     ("relations", relations::case),
     ("features", features::case),
     ("preferences", preferences::case),
+    ("volumes", volumes::case),
     ("mixed", mixed),
     ("mistakes", mistakes::case),
 ];
@@ -50,12 +52,13 @@ pub(crate) fn case(seed: u64, number: u64) -> (&'static str, Value) {
 /// A bit of everything.
 fn mixed(draw: &mut Draw) -> Value {
     let mut case = resources::case(draw);
-    let parts: [(u64, Part); 5] = [
+    let parts: [(u64, Part); 6] = [
         (60, taints::add),
         (50, affinity::add),
         (40, ports::add),
         (20, relations::add),
         (20, preferences::add),
+        (10, volumes::add),
     ];
     for (percent, add) in parts {
         if draw.percent(percent) {

@@ -99,6 +99,8 @@ fn show<'a>(differences: impl Iterator<Item = (&'a Value, Sort, &'a str)>) -> us
     let mut count = 0;
     for (case, sort, words) in differences {
         count += 1;
+        // Which node it is does not make another difference.
+        let words = words.split_once(": ").map_or(words, |(_, words)| words);
         let words = words.replace(|char: char| char.is_ascii_digit(), "");
         if known.len() < SHOWN && known.insert((sort, words)) {
             let (case, words) = smallest(case, sort, &mut oracle, &files);

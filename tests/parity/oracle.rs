@@ -12,9 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The files that decide what a build produces.
-const MODULE: [&str; 5] = [
+const MODULE: [&str; 6] = [
     include_str!("../oracle/main.go"),
     include_str!("../oracle/admit.go"),
+    include_str!("../oracle/objects.go"),
     include_str!("../oracle/verdicts.go"),
     include_str!("../oracle/go.mod"),
     include_str!("../oracle/go.sum"),
@@ -54,6 +55,8 @@ pub(crate) struct Refusal {
 pub(crate) struct Stored {
     pub(crate) nodes: Vec<Value>,
     pub(crate) pods: Vec<Value>,
+    /// Objects of other kinds, which they say.
+    pub(crate) objects: Vec<Value>,
     pub(crate) pod: Value,
 }
 

@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gpu_batch::kube::convert::{Converter, Watched};
-use gpu_batch::kube::objects::{Namespace, Node, Pod};
+use gpu_batch::kube::objects::{
+    CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, PersistentVolume,
+    PersistentVolumeClaim, Pod, StorageClass,
+};
 use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, Readiness};
 use gpu_batch_policies::lease::LeaseSettings;
-use gpu_batch_policies::report::PreferenceScores;
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::report::{PodReport, PreferenceScores};
 use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
 use gpu_batch_testing::World;
 use serde::de::DeserializeOwned;
@@ -94,10 +98,18 @@ impl Files {
 
 /// The verdicts on objects of a cluster, as the watches bring them.
 pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
+    judged(watched(stored, namespaces), &name_of(&stored.pod))
+}
+
+/// Objects of a cluster, as the watches bring them.
+fn watched(stored: &Stored, namespaces: &Value) -> Vec<Object> {
     let mut converter = Converter::new(SCHEDULER, NOW_MS);
     let mut objects = Vec::new();
     for namespace in namespaces.as_array().into_iter().flatten() {
         objects.extend(seen::<Namespace>(namespace, &mut converter));
+    }
+    for object in &stored.objects {
+        objects.extend(seen_of_kind(object, &mut converter));
     }
     for node in &stored.nodes {
         objects.extend(seen::<Node>(node, &mut converter));
@@ -105,7 +117,20 @@ pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
     for pod in stored.pods.iter().chain([&stored.pod]) {
         objects.extend(seen::<Pod>(pod, &mut converter));
     }
-    judged(objects, &name_of(&stored.pod))
+    objects
+}
+
+/// An object that says its kind; `None`: one that is not watched.
+fn seen_of_kind(object: &Value, converter: &mut Converter) -> Option<Object> {
+    match object["kind"].as_str()? {
+        "PersistentVolumeClaim" => seen::<PersistentVolumeClaim>(object, converter),
+        "PersistentVolume" => seen::<PersistentVolume>(object, converter),
+        "StorageClass" => seen::<StorageClass>(object, converter),
+        "CSINode" => seen::<CsiNode>(object, converter),
+        "CSIDriver" => seen::<CsiDriver>(object, converter),
+        "CSIStorageCapacity" => seen::<CsiStorageCapacity>(object, converter),
+        _ => None,
+    }
 }
 
 fn seen<T: Watched + DeserializeOwned>(
@@ -119,6 +144,12 @@ fn seen<T: Watched + DeserializeOwned>(
 
 /// The node on which a pod of these objects would be placed.
 pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
+    let report = settled(watched(stored, namespaces), &name_of(&stored.pod));
+    report?.node.map(Into::into)
+}
+
+/// What is said of a pod after an engine has acted.
+fn settled(objects: Vec<Object>, name: &str) -> Option<PodReport> {
     let mut world = World::with(Settings {
         evictions: Evictions {
             in_flight: 0,
@@ -126,28 +157,24 @@ pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
         },
         ..Settings::default()
     });
-    let mut converter = Converter::new(SCHEDULER, NOW_MS);
     world.now_ms = NOW_MS;
-    for namespace in namespaces.as_array().into_iter().flatten() {
-        seen::<Namespace>(namespace, &mut converter)
-            .into_iter()
-            .for_each(|namespace| world.apply(namespace));
-    }
-    for node in &stored.nodes {
-        seen::<Node>(node, &mut converter)
-            .into_iter()
-            .for_each(|node| world.apply(node));
-    }
-    for pod in stored.pods.iter().chain([&stored.pod]) {
-        seen::<Pod>(pod, &mut converter)
-            .into_iter()
-            .for_each(|pod| world.apply(pod));
+    for object in objects {
+        world.apply(object);
     }
     world.settle();
-    let name = name_of(&stored.pod);
     let reports = world.engine.pod_reports();
-    let report = reports.into_iter().find(|pod| *pod.name == *name);
-    report?.node.map(Into::into)
+    reports.into_iter().find(|pod| *pod.name == *name)
+}
+
+/// What is missing of a pod's volumes, as a sentence; an engine that does not act does not say it.
+fn missing(objects: &[Object], pod: &PodFacts) -> Option<String> {
+    if pod.claims.is_empty() {
+        return None;
+    }
+    let report = settled(objects.to_vec(), &pod.name)?;
+    // A pod that has a place waits for volumes that are made there.
+    let is_missing = report.reason == Some(Reason::WaitingForVolumes) && report.node.is_none();
+    is_missing.then_some(report.message)
 }
 
 fn name_of(pod: &Value) -> String {
@@ -199,8 +226,9 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
             _ => {}
         }
     }
-    engine.step(NOW_MS, Event::lists(objects));
     let pod = pod.expect("the pod is among the objects");
+    let missing = missing(&objects, &pod);
+    engine.step(NOW_MS, Event::lists(objects));
     let verdicts = engine.verdicts(pod.uid).expect("the engine knows the pod");
     let scores = engine
         .preferences(pod.uid)
@@ -215,11 +243,12 @@ fn judged(objects: Vec<Object>, name: &str) -> Judged {
         .iter()
         .map(ToString::to_string)
         .collect();
-    // A pod with a problem is held: no node takes it.
+    // A pod with a problem, or whose volumes are missing, is held: no node takes it.
     let problem = pod.problems.first();
     let problem = problem.map(|problem| format!("{}: {}", problem.field, problem.message));
+    let held = problem.or(missing);
     for (node, verdict) in verdicts {
-        let verdict = problem.clone().or(verdict).unwrap_or_default();
+        let verdict = held.clone().or(verdict).unwrap_or_default();
         judged.nodes.insert(node.into(), verdict);
     }
     judged

@@ -9,6 +9,9 @@ enum Step {
     Index(usize),
 }
 
+/// The fields without which an object is none.
+const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "name", "schedulerName"];
+
 /// The smallest case that is found, and the words for its difference: a part less, and the two
 /// schedulers would agree. `differs` gives the words, as long as there is a difference.
 pub(crate) fn shrink(
@@ -37,7 +40,7 @@ fn paths(case: &Value) -> Vec<Vec<Step>> {
     collect(case, &mut Vec::new(), &mut paths);
     paths.retain(|path| match path.as_slice() {
         [] | [_] => false,
-        [.., Step::Key(last)] => !matches!(&**last, "metadata" | "name" | "schedulerName"),
+        [.., Step::Key(last)] => !KEPT.contains(&&**last),
         _ => true,
     });
     paths.sort_by_key(Vec::len);

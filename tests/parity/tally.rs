@@ -26,14 +26,18 @@ pub(crate) struct Tally {
 }
 
 /// The plugins that the families are about.
-const PLUGINS: [&str; 7] = [
+const PLUGINS: [&str; 11] = [
     "InterPodAffinity",
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "NodeVolumeLimits",
     "PodTopologySpread",
     "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
 ];
 
 impl Tally {

@@ -15,7 +15,8 @@
 //!   +----------------------------------------+-----------+
 //! ```
 //!
-//! Planned pods of kube-scheduler are offered to it first: see [`offers`].
+//! Planned pods of kube-scheduler are offered to it first: see [`offers`]. Before members of a
+//! gang are bound that need new volumes, these are made: see [`preparing`].
 //!
 //! The room stays taken until the outcome is certain: the pod gets no other node while the first
 //! bind may still succeed. Only `Refused` gives the room back. From the second try that failed or
@@ -32,6 +33,9 @@
 //! repeated binds grows.
 
 mod offers;
+mod preparing;
+
+pub(super) use preparing::Preparations;
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
@@ -65,6 +69,8 @@ pub(crate) struct Binding {
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// Volumes for the claims of the pod's gang are to be ready by this time.
+    Preparing(UnixMs),
     /// kube-scheduler is to be made to look at the pod.
     Offering(Offer),
     /// kube-scheduler looks at the pod, and is to ask for its bind until this time.
@@ -103,15 +109,27 @@ impl Binding {
     fn is_unsent(&self) -> bool {
         let waits = matches!(
             self.step,
-            Step::Offering(_) | Step::Offered(_) | Step::Queued
+            Step::Preparing(_) | Step::Offering(_) | Step::Offered(_) | Step::Queued
         );
         waits && self.given_up == 0
     }
 }
 
 impl Binder {
-    /// A pod has been placed: its binding is to be sent.
-    pub(crate) fn start_binding(&mut self, state: &mut ClusterState, pod: PodId) {
+    /// Pods have been placed together: their bindings are to be sent.
+    pub(crate) fn start_bindings(
+        &mut self,
+        state: &mut ClusterState,
+        placed: &[(PodId, NodeId)],
+        now_ms: UnixMs,
+    ) {
+        let first = self.begin_preparing(state, placed, now_ms);
+        for (pod, _) in placed {
+            self.start_binding(state, *pod, first);
+        }
+    }
+
+    fn start_binding(&mut self, state: &mut ClusterState, pod: PodId, first: Option<Step>) {
         let uid = state.pods[pod].uid;
         let minima = first_look::minima_for(state, pod);
         if let Some(own) = &mut state.pods[pod].own {
@@ -121,7 +139,7 @@ impl Binder {
             // tests plant bugs here: offered-first
             step: match state.pods[pod].is_planned() {
                 true => Step::Offering(Offer::default()),
-                false => Step::Queued,
+                false => first.unwrap_or(Step::Queued),
             },
             given_up: 0,
             throttled: 0,
@@ -146,6 +164,8 @@ impl Binder {
                 self.send_eviction(state, progress, uid, deadline_ms, now_ms);
             } else if let Some(uid) = self.outbox.binds.pop_front() {
                 self.send_bind(state, uid, deadline_ms);
+            } else if self.send_unselection(state, deadline_ms) {
+                // One request at a time, as long as there is room.
             } else {
                 return self.send_takings(state, settings, now_ms);
             }
@@ -157,7 +177,7 @@ impl Binder {
             return;
         };
         let (step, again) = (binding.step, binding.given_up > 0);
-        if !matches!(step, Step::Offering(_) | Step::Queued) {
+        if !matches!(step, Step::Preparing(_) | Step::Offering(_) | Step::Queued) {
             return;
         }
         let Some((pod, node)) = assumed(state, uid) else {
@@ -173,6 +193,10 @@ impl Binder {
         if !again && state.nodes[node].is_overfull(class) {
             // While the bind waited, the node has become too small, or other pods have filled it.
             self.take_back_with_gang(state, uid);
+            return;
+        }
+        if let Step::Preparing(_) = step {
+            self.send_selection(state, uid, deadline_ms);
             return;
         }
         if let Step::Offering(offer) = step {
@@ -423,6 +447,9 @@ impl Binder {
         now_ms: UnixMs,
     ) {
         match self.step_of(uid) {
+            Some(Step::Preparing(until_ms)) => {
+                self.preparing_due(state, settings, progress, (uid, until_ms), now_ms);
+            }
             Some(Step::Offering(_) | Step::Queued) => self.outbox.binds.push_front(uid),
             Some(Step::Offered(until_ms)) if until_ms <= now_ms => {
                 self.offer_lapsed(state, settings, progress, uid, now_ms);
@@ -491,6 +518,7 @@ impl Binder {
     /// Gives up the place of a pod that is certainly not bound there. Its nomination stays: the
     /// next leader may go on with it.
     fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
+        self.end_preparing(uid);
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
             && matches!(state.pods[id].stage, Stage::Assumed(_))
@@ -561,6 +589,7 @@ impl Binder {
         for uid in bindings {
             self.stand_down(state, uid);
         }
+        self.drop_preparations();
         self.outbox.forget_actions();
         self.evicting.clear();
         self.drop_takings(state);
@@ -616,6 +645,7 @@ fn note_failure(state: &mut ClusterState, uid: Uid, sentence: Box<str>) {
     let id = state.pod_ids[&uid];
     if let Some(own) = &mut state.pods[id].own {
         own.failure = Some(sentence);
+        own.prepares = false;
     }
 }
 

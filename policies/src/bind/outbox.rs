@@ -36,6 +36,8 @@ pub(crate) enum Flight {
     Evict(Uid),
     /// A planned pod that has a place is nominated, or its gate is lifted.
     Offer(Uid),
+    /// A claim is told where its volume is to be, or forgets it.
+    Select(Uid),
     /// The nominated node of a pod that waits is written, or taken back.
     Nominate(Uid),
     Status(StatusKey),
@@ -200,6 +202,7 @@ impl Outbox {
             | Flight::Observe(_)
             | Flight::Evict(_)
             | Flight::Offer(_)
+            | Flight::Select(_)
             | Flight::Nominate(_) => &mut self.actions,
             Flight::Status(_) => &mut self.status_writes,
             Flight::Announcement => &mut self.announcing,

@@ -112,6 +112,14 @@ impl Engine {
                 outcome,
                 now_ms,
             ),
+            Some(Flight::Select(claim)) => self.binder.selection_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.progress,
+                claim,
+                outcome,
+                now_ms,
+            ),
             Some(Flight::Nominate(uid)) => {
                 self.binder
                     .nomination_ended(&self.settings, uid, &outcome, now_ms);

@@ -78,9 +78,8 @@ impl Engine {
     /// gang's surplus may wait for a turn of its own. The gang's spec has not changed since the
     /// gang was assessed.
     pub(super) fn begin(&mut self, id: GangId, placed: &[(PodId, NodeId)], now_ms: UnixMs) {
-        for (pod, _) in placed {
-            self.binder.start_binding(&mut self.state, *pod);
-        }
+        let (binder, state) = (&mut self.binder, &mut self.state);
+        binder.start_bindings(state, placed, now_ms);
         self.teller.doubt_sentences();
         self.binder.end_taking(&mut self.state, id, true);
         if let Some(promised_ms) = self.planner.note_start(id, now_ms) {

@@ -18,6 +18,9 @@ impl Engine {
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
         self.give_up_stuck(now_ms);
+        self.state.follow_storage(now_ms);
+        let (binder, state) = (&mut self.binder, &mut self.state);
+        binder.follow_preparations(state, &self.settings, &mut self.progress, now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
         self.binder.take_back_overtaken(&mut self.state);

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 /// One term of a node affinity: all its requirements must hold. A term without requirements matches
 /// no node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
     pub match_expressions: Vec<MatchRequirement>,
@@ -14,7 +14,7 @@ pub struct NodeSelectorTerm {
 }
 
 /// `key operator values`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MatchRequirement {
     /// A label key, or the field's path.
     pub key: Box<str>,

@@ -1,7 +1,7 @@
 //! What a pod says.
 
 use super::{
-    CardIndex, OwnerReference, PlacementChoice, PodLabels, PodShape, Problem, Uid, UnixMs,
+    CardIndex, ClaimUse, OwnerReference, PlacementChoice, PodLabels, PodShape, Problem, Uid, UnixMs,
 };
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -56,6 +56,8 @@ pub struct PodFacts {
     /// What decides where the pod can run. Foreign pods carry requests, host ports and their
     /// anti-affinity only.
     pub shape: Arc<PodShape>,
+    /// The claims that the pod uses, each once, in the order of their names.
+    pub claims: Vec<ClaimUse>,
     /// `metadata.labels`, by which disruption budgets and rules of other pods select pods. Of
     /// foreign pods none is implied.
     pub labels: PodLabels,
@@ -113,6 +115,7 @@ impl PodFacts {
             never_preempts: false,
             gates: Vec::new(),
             shape,
+            claims: Vec::new(),
             labels: PodLabels::default(),
             pod_group: None,
             sub_group: None,

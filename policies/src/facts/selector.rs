@@ -4,7 +4,7 @@ use super::Labels;
 use alloc::{boxed::Box, vec::Vec};
 
 /// How a requirement compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchOperator {
     /// The key's value is one of `values`.
     In,

@@ -2,6 +2,7 @@
 
 use super::{
     Amounts, CardNeed, Labels, NodeFeature, NodeSelectorTerm, Preferences, Relations, TaintEffect,
+    VolumeNeeds,
 };
 use alloc::{boxed::Box, vec::Vec};
 
@@ -36,6 +37,9 @@ pub struct PodShape {
     /// What the pod would rather have; `None`: nothing. Of foreign pods only what they prefer of
     /// other pods is known.
     pub preferences: Option<Box<Preferences>>,
+    /// What the claims of the pod ask of nodes; `None`: it has no claims. The engine works it out;
+    /// facts from shells have none.
+    pub volumes: Option<Box<VolumeNeeds>>,
     /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
     /// held with the reason `Unsupported`, never placed as if the field were not there.
     pub unsupported: Vec<Box<str>>,

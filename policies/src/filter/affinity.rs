@@ -16,25 +16,25 @@ pub(super) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
     selector
         .iter()
         .all(|(key, value)| label(&node.labels, key) == Some(value))
-        && shape
-            .node_affinity
-            .as_ref()
-            .is_none_or(|terms| terms.iter().any(|term| term_holds(term, node)))
+        && shape.node_affinity.as_ref().is_none_or(|terms| {
+            let mut terms = terms.iter();
+            terms.any(|term| term_holds(term, &node.labels, Some(&node.name)))
+        })
 }
 
 /// Whether all requirements of a term hold. A term without requirements never holds, nor does a
 /// term with an invalid requirement: Kubernetes skips such a term and judges the others.
-pub(super) fn term_holds(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
+pub(super) fn term_holds(term: &NodeSelectorTerm, labels: &Labels, name: Option<&str>) -> bool {
     let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
     !empty
         && term
             .match_expressions
             .iter()
-            .all(|expression| label_holds(expression, &node.labels))
+            .all(|expression| label_holds(expression, labels))
         && term
             .match_fields
             .iter()
-            .all(|field| field_holds(field, &node.name))
+            .all(|field| field_holds(field, name))
 }
 
 fn label_holds(requirement: &MatchRequirement, labels: &Labels) -> bool {
@@ -68,18 +68,20 @@ fn compare(found: Option<&str>, values: &[Box<str>]) -> Option<Ordering> {
 }
 
 /// Whether a requirement on a field of the node holds. Only In and NotIn with exactly one value are
-/// valid. The only known field is `metadata.name`; any other counts as empty.
-fn field_holds(requirement: &MatchRequirement, name: &str) -> bool {
-    let field = if &*requirement.key == "metadata.name" {
-        name
-    } else {
-        ""
+/// valid. The only known field is `metadata.name`; any other counts as empty. `None`: the node is
+/// known by its labels alone, and every valid requirement holds.
+fn field_holds(requirement: &MatchRequirement, name: Option<&str>) -> bool {
+    let (MatchOperator::In | MatchOperator::NotIn, [only]) =
+        (requirement.operator, requirement.values.as_slice())
+    else {
+        return false;
     };
-    match (requirement.operator, requirement.values.as_slice()) {
-        (MatchOperator::In, [only]) => **only == *field,
-        (MatchOperator::NotIn, [only]) => **only != *field,
-        _ => false,
-    }
+    let field = match &*requirement.key {
+        "metadata.name" => name,
+        _ => name.map(|_| ""),
+    };
+    let is_in = requirement.operator == MatchOperator::In;
+    field.is_none_or(|field| (**only == *field) == is_in)
 }
 
 /// The most bytes of a label value, and of the name in a label key.

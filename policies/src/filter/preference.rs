@@ -11,7 +11,7 @@ pub(crate) fn affinity_weight(shape: &PodShape, node: &NodeFacts) -> u32 {
     let terms = preferences.map_or(&[] as &[_], |preferences| &preferences.nodes);
     let selecting = terms
         .iter()
-        .filter(|one| affinity::term_holds(&one.term, node));
+        .filter(|one| affinity::term_holds(&one.term, &node.labels, Some(&node.name)));
     let weights = selecting.map(|one| one.weight);
     weights.fold(0, u32::saturating_add)
 }

@@ -177,6 +177,10 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
         );
         return barred(Reason::Unsupported, message);
     }
+    let volumes = state.classes[pod.class].shape.volumes.as_ref();
+    if let Some(missing) = volumes.and_then(|volumes| volumes.missing.as_ref()) {
+        return barred(Reason::WaitingForVolumes, format!("pod {name}: {missing}"));
+    }
     if let Some(message) = misplaced(state, pod, own) {
         return barred(Reason::SubGroupNotFound, message);
     }

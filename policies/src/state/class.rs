@@ -68,9 +68,12 @@ impl Class {
         }
     }
 
-    /// Whether all that the class asks for is supported.
-    pub(crate) fn is_supported(&self) -> bool {
-        self.shape.unsupported.is_empty() && !self.confined.to_slots
+    /// Whether pods of the class may be placed as they stand: all that they ask for is supported,
+    /// and nothing about their volumes is missing.
+    pub(crate) fn may_be_placed(&self) -> bool {
+        let volumes = self.shape.volumes.as_ref();
+        let is_complete = volumes.is_none_or(|volumes| volumes.missing.is_none());
+        self.shape.unsupported.is_empty() && !self.confined.to_slots && is_complete
     }
 
     /// Whether amounts alone decide how many pods of the class fit on a node that suits it.

@@ -34,6 +34,7 @@ impl ClusterState {
             }
             Object::Job(facts) => self.apply_job(facts),
             Object::DisruptionBudget(facts) => self.budgets.apply(facts),
+            Object::Storage(facts) => self.apply_storage(facts),
         }
     }
 
@@ -68,6 +69,9 @@ impl ClusterState {
             }
             ObjectKey::Job(uid) => self.delete_job(uid),
             ObjectKey::DisruptionBudget(namespace, name) => self.budgets.delete(&namespace, &name),
+            ObjectKey::Storage(kind, namespace, name) => {
+                self.delete_storage(kind, &(namespace, name));
+            }
         }
     }
 
@@ -143,6 +147,12 @@ impl ClusterState {
                 let names = self.budgets.names();
                 names
                     .map(|(namespace, name)| ObjectKey::DisruptionBudget(namespace, name))
+                    .collect()
+            }
+            Kind::Storage(kind) => {
+                let names = self.storage.names(kind).into_iter();
+                names
+                    .map(|(namespace, name)| ObjectKey::Storage(kind, namespace, name))
                     .collect()
             }
         }

@@ -180,7 +180,7 @@ impl ClusterState {
     /// forbids it, and there are nodes with what the pod asks for.
     pub(crate) fn could_start(&self, gang: &Gang, pod: &Pod) -> bool {
         let class = &self.classes[pod.class];
-        pod.could_be_placed() && gang.has_group_of(pod) && class.is_supported() && class.is_offered
+        pod.could_be_placed() && gang.has_group_of(pod) && class.may_be_placed() && class.is_offered
     }
 
     /// Whether a member may be placed now: it waits, and nothing about the pod or its gang forbids
@@ -189,7 +189,7 @@ impl ClusterState {
         let deadline_ms = || self.job_deadline(pod);
         pod.can_be_placed(now_ms)
             && gang.has_group_of(pod)
-            && self.classes[pod.class].is_supported()
+            && self.classes[pod.class].may_be_placed()
             && deadline_ms().is_none_or(|deadline_ms| deadline_ms <= now_ms)
     }
 

@@ -20,7 +20,8 @@ impl ClusterState {
         id
     }
 
-    pub(crate) fn apply_node(&mut self, facts: NodeFacts, now_ms: UnixMs) {
+    pub(crate) fn apply_node(&mut self, mut facts: NodeFacts, now_ms: UnixMs) {
+        self.storage.add_limits(&facts.name, &mut facts.allocatable);
         let id = self.node_id(&facts.name);
         let known = self.nodes[id].known.take();
         let before = known.as_ref().map(|known| &known.facts);

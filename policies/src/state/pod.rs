@@ -3,7 +3,7 @@
 use crate::command::{ObjectReference, PodReference};
 use crate::event::Kind;
 use crate::facts::{
-    CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
+    CardIndex, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
 use crate::queues::{Demand, QueueId};
@@ -35,6 +35,12 @@ pub(crate) struct Pod {
     /// Until when the pod waits because a binding of it was refused; 0: not at all.
     pub(crate) retry_at_ms: UnixMs,
     pub(crate) glance: Glance,
+    /// The claims that the pod uses; `None`: none, or the pod has ended.
+    #[expect(
+        clippy::box_collection,
+        reason = "few pods have claims: one word where there are none"
+    )]
+    pub(crate) claims: Option<Box<Vec<ClaimUse>>>,
     /// What only pods of ours have; `None`: the pod is foreign.
     pub(crate) own: Option<Box<Own>>,
 }
@@ -135,9 +141,11 @@ pub(crate) struct Own {
     pub(crate) condition_ms: UnixMs,
     /// What the pod counts for in its queue; `None`: it counts in no queue.
     pub(crate) account: Option<Account>,
-    /// The sentence about the last binding of the pod that was refused, or has failed more than
-    /// once.
+    /// The sentence about the last binding of the pod that was refused, has failed more than once,
+    /// or waits for volumes.
     pub(crate) failure: Option<Box<str>>,
+    /// Nothing has failed: `failure` says that volumes are being made.
+    pub(crate) prepares: bool,
 }
 
 /// What a pod counts for in its queue.
@@ -236,7 +244,7 @@ impl Pod {
         Kind::Pod.reference(&self.namespace, &self.name, self.uid)
     }
 
-    /// The sentence about the failed binding of the pod, while the pod is assumed on a node.
+    /// Why the binding of the pod takes long, or has failed, while the pod is assumed on a node.
     pub(crate) fn failure(&self) -> Option<&str> {
         let assumed = matches!(self.stage, Stage::Assumed(_));
         self.own.as_ref().filter(|_| assumed)?.failure.as_deref()

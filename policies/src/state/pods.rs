@@ -83,9 +83,13 @@ impl ClusterState {
             running: facts.phase == PodPhase::Running,
             retry_at_ms: 0,
             glance: own.as_deref().map(Own::glance).unwrap_or_default(),
+            claims: None,
             own,
         });
         self.pod_ids.insert(facts.uid, pod);
+        if !ended {
+            self.take_in_claims(pod, &facts);
+        }
         self.follow_new_terms();
         self.reclass(pod);
         self.note_owner(pod);
@@ -108,6 +112,8 @@ impl ClusterState {
     }
 
     fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
+        let has_ended = facts.phase.ended();
+        self.note_claims(pod, if has_ended { &[] } else { &facts.claims });
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
         self.note_deletion(pod, facts.deletion_ms);
@@ -169,9 +175,18 @@ impl ClusterState {
     /// selector was made narrower while it was gated.
     fn change_class(&mut self, pod: PodId, facts: &PodFacts) {
         let before = self.pods[pod].class;
-        if self.classes[before].shape != facts.shape {
-            self.move_to_class(pod, &facts.shape);
+        let shape = self.with_claims(pod, &facts.shape);
+        if self.classes[before].shape != shape {
+            self.move_to_class(pod, &shape);
             self.follow_new_terms();
+        }
+    }
+
+    /// Takes in the claims of a new pod, which are a part of what decides where it can run.
+    fn take_in_claims(&mut self, pod: PodId, facts: &PodFacts) {
+        if !facts.claims.is_empty() {
+            self.note_claims(pod, &facts.claims);
+            self.change_class(pod, facts);
         }
     }
 
@@ -192,7 +207,7 @@ impl ClusterState {
         }
     }
 
-    fn move_to_class(&mut self, pod: PodId, shape: &Arc<PodShape>) {
+    pub(super) fn move_to_class(&mut self, pod: PodId, shape: &Arc<PodShape>) {
         let before = self.pods[pod].class;
         let kept_out = match self.pods[pod].own.is_some() {
             true => self.kept_out(pod),
@@ -259,6 +274,7 @@ impl ClusterState {
                 self.occupy(pod, node);
             }
             self.holds.rebooked.push(self.pods[pod].uid);
+            self.claims_may_pass_on(pod);
         }
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);
@@ -285,6 +301,7 @@ impl ClusterState {
             self.vacate(pod, node, true);
         }
         self.cease_leaving(pod);
+        self.note_claims(pod, &[]);
         let gang = self.pods[pod].gang();
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
             // A member that ended well and is deleted afterwards is not lost.
@@ -335,16 +352,16 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
     let was_planned = before.as_ref().is_some_and(|own| own.planned);
-    let (gang, account, failure, condition_ms, bound) = match before {
+    let (gang, account, (failure, prepares), condition_ms, bound) = match before {
         Some(own) => (
             own.gang,
             own.account,
-            own.failure,
+            (own.failure, own.prepares),
             own.condition_ms,
             // Facts from before the binding do not say what the pod was bound for.
             (facts.node.is_none()).then_some((own.bound_queue, own.bound_minima)),
         ),
-        None => (None, None, None, 0, None),
+        None => (None, None, (None, false), 0, None),
     };
     let (bound_queue, bound_minima) = bound.unwrap_or_else(|| {
         let minima = facts.bound_minima.as_slice().into();
@@ -376,5 +393,6 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         condition_ms,
         account,
         failure,
+        prepares,
     }
 }

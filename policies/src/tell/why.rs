@@ -24,6 +24,7 @@ use crate::queues::{Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::pod::Pod;
 use crate::tell::taken;
 use crate::tell::words::{
     Descriptions, bound_in_words, date_and_time, model_limits, more_nodes_would_help,
@@ -67,9 +68,14 @@ impl Teller {
     ) -> Option<Cow<'a, Verdict>> {
         let members = state.gangs[id].members.iter();
         let members = members.map(|pod| &state.pods[*pod]);
-        let failing = members.filter_map(|pod| Some((&pod.name, pod.failure()?)));
-        if let Some((_, sentence)) = failing.min() {
-            return Some(Cow::Owned(Verdict::new(Reason::BindingFailed, sentence)));
+        let prepares = |pod: &Pod| pod.own.as_ref().is_some_and(|own| own.prepares);
+        let failing = members.filter_map(|pod| Some((prepares(pod), &pod.name, pod.failure()?)));
+        if let Some((prepares, _, sentence)) = failing.min() {
+            let reason = match prepares {
+                true => Reason::WaitingForVolumes,
+                false => Reason::BindingFailed,
+            };
+            return Some(Cow::Owned(Verdict::new(reason, sentence)));
         }
         Some(match cause(&waiting[id])? {
             Cause::Eviction(awaited) => Cow::Owned(taken::waiting_for_eviction(state, awaited)),

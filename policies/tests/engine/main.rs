@@ -44,6 +44,7 @@ mod telling;
 mod topologies;
 mod unforeseen;
 mod verdicts;
+mod volumes;
 
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::reason::Reason;

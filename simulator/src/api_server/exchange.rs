@@ -1,6 +1,6 @@
 //! Requests to the API server, and its answers.
 
-use gpu_batch_policies::command::{Announcement, Bind, Evict, Lift, StatusPatch};
+use gpu_batch_policies::command::{Announcement, Bind, Evict, Lift, SelectNode, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Uid;
 use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
@@ -36,6 +36,7 @@ impl Name {
             Object::Namespace(facts) => ("", &facts.name),
             Object::Job(facts) => (&facts.namespace, &facts.name),
             Object::DisruptionBudget(facts) => (&facts.namespace, &facts.name),
+            Object::Storage(facts) => facts.name(),
         };
         Self {
             kind: object.kind(),
@@ -114,6 +115,8 @@ pub enum Request {
     Evict(Evict),
     /// PATCH of a pod that lifts a gate, as the scheduler sends it.
     Lift(Lift),
+    /// PATCH of a claim that says where its volume is to be made.
+    SelectNode(SelectNode),
     /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
     /// Reads or writes the scheduler's lease.

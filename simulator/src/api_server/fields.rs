@@ -4,7 +4,7 @@ use super::{PodStatus, Status, Stored};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     DisruptionBudgetFacts, GroupSource, Labels, NodeFacts, PodFacts, PodGroupFacts, PodLabels,
-    PodPhase, ScheduledCondition, Uid, UnixMs,
+    PodPhase, ScheduledCondition, StorageFacts, Uid, UnixMs,
 };
 use std::sync::Arc;
 
@@ -79,6 +79,12 @@ pub(super) fn created(
         Object::DisruptionBudget(facts) => {
             (facts.uid, facts.allowed) = (uid, 0);
             Status::DisruptionBudget { observed: false }
+        }
+        Object::Storage(facts) => {
+            if let StorageFacts::Claim(claim) = facts {
+                claim.uid = uid;
+            }
+            Status::Nothing
         }
         Object::PriorityClass(_) => Status::Nothing,
     })

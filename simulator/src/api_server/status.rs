@@ -8,7 +8,7 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, ScheduledCondition, Uid};
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
 
-const OTHER_UID: &str = "metadata.uid is another one";
+pub(super) const OTHER_UID: &str = "metadata.uid is another one";
 
 impl ApiServer {
     /// Writes a status. If the object has another UID than the patch, the patch is invalid (422):

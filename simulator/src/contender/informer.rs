@@ -29,6 +29,9 @@ pub(crate) struct Informer {
     under_way: VecDeque<(UnixMs, News)>,
     /// Until when news to the process is late.
     late_until_ms: UnixMs,
+    /// The store has never had an object of the kind, which is about volumes. Then nothing is drawn
+    /// for it, so that a world without volumes goes on as it did before they were known.
+    is_idle: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +59,13 @@ impl Informer {
             fetched: 0,
             under_way: VecDeque::new(),
             late_until_ms: 0,
+            is_idle: matches!(kind, Kind::Storage(_)),
         }
+    }
+
+    /// Whether the store has never had an object of the kind, which faults then do not strike.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -65,12 +74,21 @@ impl Informer {
 
     /// Whether the watch runs and no news is under way.
     pub(crate) fn is_settled(&self) -> bool {
-        self.state == State::Watching && self.under_way.is_empty()
+        self.is_idle || self.state == State::Watching && self.under_way.is_empty()
+    }
+
+    /// The empty list of an idle kind, once.
+    pub(crate) fn idle_list(&mut self) -> Option<Event> {
+        let is_first = self.is_idle && self.state != State::Watching;
+        is_first.then(|| {
+            self.state = State::Watching;
+            listed(self.kind, &[], 0)
+        })
     }
 
     /// Ends the watch. News under way is lost; it is asked for again at `again_ms`.
     pub(crate) fn cut(&mut self, again_ms: UnixMs) {
-        if self.state == State::Watching {
+        if self.state == State::Watching && !self.is_idle {
             let lists = self.under_way.iter();
             let lost = lists
                 .filter(|(_, news)| matches!(news, News::Listed(..)))
@@ -92,6 +110,7 @@ impl Informer {
     /// When the informer next has something to ask for or to deliver.
     pub(crate) fn due_ms(&self) -> Option<UnixMs> {
         match self.state {
+            _ if self.is_idle => None,
             State::Listing(at_ms) | State::Cut(at_ms) => Some(at_ms),
             State::Watching => {
                 let (at_ms, _) = self.under_way.front()?;
@@ -108,6 +127,14 @@ impl Informer {
         random: &mut Random,
         now_ms: UnixMs,
     ) {
+        if self.is_idle {
+            if !server.has_had(self.kind) {
+                self.fetched = server.revision();
+                self.delivered = self.fetched;
+                return;
+            }
+            self.is_idle = false;
+        }
         match self.state {
             State::Listing(at_ms) if at_ms <= now_ms => self.list(server, faults, random, now_ms),
             State::Cut(at_ms) if at_ms <= now_ms => self.state = State::Watching,

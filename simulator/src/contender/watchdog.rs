@@ -263,6 +263,7 @@ impl Watchdog {
                 Action::Bind(_)
                 | Action::Evict(_)
                 | Action::Lift(_)
+                | Action::SelectNode(_)
                 | Action::Observe(_)
                 | Action::PatchStatus(StatusPatch::Nominated { .. }) => &mut actions,
                 Action::PatchStatus(_) => &mut statuses,

@@ -13,6 +13,7 @@ mod commands;
 mod events;
 mod facts;
 mod plain;
+mod storage;
 
 use gpu_batch_policies::facts::{Labels, PodShape};
 use hashbrown::HashMap;

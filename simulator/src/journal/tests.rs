@@ -4,10 +4,14 @@ use crate::run::record;
 use crate::what_if::Session;
 use gpu_batch_policies::command::{
     Action, Beneficiary, ClaimKind, Command, CommandId, Evict, EvictionCause, Lift, PodReference,
-    StatusPatch,
+    SelectNode, StatusPatch,
 };
 use gpu_batch_policies::event::{Event, Object};
-use gpu_batch_policies::facts::{PodFacts, PodShape, Uid};
+use gpu_batch_policies::facts::{
+    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
+    LabelSelector, NodeSelectorTerm, PodFacts, PodShape, StorageClassFacts, StorageFacts, Uid,
+    VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
+};
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
 use std::sync::Arc;
@@ -122,6 +126,121 @@ fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
             events: vec![Object::Pod(leaves).into()],
         },
         Record::Commands(vec![evict, nominate(Some("n1")), nominate(None), lift]),
+    ];
+    assert_eq!(read(&write(&records)).unwrap(), records);
+}
+
+/// An object of each kind about volumes.
+fn storage() -> Vec<StorageFacts> {
+    let claim = ClaimFacts {
+        namespace: "vision".into(),
+        name: "data".into(),
+        uid: Uid(3),
+        class: "fast".into(),
+        volume: Some("pv".into()),
+        bind_completed: true,
+        is_lost: false,
+        is_deleting: true,
+        size: Some(5),
+        access: AccessModes(3),
+        is_block: false,
+        selector: Some(LabelSelector::default()),
+        attributes_class: "gold".into(),
+        selected_node: Some("n1".into()),
+        pod: Some(Uid(1)),
+    };
+    let volume = VolumeFacts {
+        name: "pv".into(),
+        labels: vec![("zone".into(), "a".into())],
+        affinity: Some(vec![NodeSelectorTerm::default()]),
+        claim: Some(ClaimReference {
+            namespace: "vision".into(),
+            name: "data".into(),
+            uid: None,
+        }),
+        class: "fast".into(),
+        size: 6,
+        access: AccessModes::MANY,
+        is_block: true,
+        attributes_class: "".into(),
+        is_available: true,
+        is_deleting: false,
+        csi: Some(("disks".into(), "d-1".into())),
+    };
+    let class = StorageClassFacts {
+        name: "fast".into(),
+        provisioner: "disks".into(),
+        waits: true,
+        topologies: Some(Vec::new()),
+    };
+    let capacity = CapacityFacts {
+        namespace: "system".into(),
+        name: "room".into(),
+        class: "fast".into(),
+        largest: None,
+        nodes: Some(LabelSelector::default()),
+    };
+    vec![
+        StorageFacts::Claim(claim),
+        StorageFacts::Volume(volume),
+        StorageFacts::Class(class),
+        StorageFacts::CsiNode(CsiNodeFacts {
+            name: "n1".into(),
+            drivers: vec![("disks".into(), Some(25)), ("others".into(), None)],
+        }),
+        StorageFacts::CsiDriver(CsiDriverFacts {
+            name: "disks".into(),
+            tells_capacity: true,
+        }),
+        StorageFacts::Capacity(capacity),
+    ]
+}
+
+#[test]
+fn claims_and_volumes_are_read_back() {
+    let needs = VolumeNeeds {
+        missing: Some("PersistentVolumeClaim data does not exist".into()),
+        places: vec![VolumePlaces {
+            only_on: Some("n1".into()),
+            is_bound: true,
+            any_of: vec![vec![vec![NodeSelectorTerm::default()]]],
+        }],
+        zones: vec![ZoneLabel {
+            key: "zone".into(),
+            values: vec!["a".into()],
+        }],
+    };
+    let shape = PodShape {
+        volumes: Some(Box::new(needs)),
+        ..PodShape::default()
+    };
+    let mut pod = PodFacts::new(Uid(1), "vision", "a", Arc::new(shape));
+    pod.claims = vec![ClaimUse {
+        name: "data".into(),
+        is_ephemeral: true,
+    }];
+    let objects: Vec<Object> = storage().into_iter().map(Object::Storage).collect();
+    let deleted = objects.iter().map(|object| Event::Deleted(object.key()));
+    let mut events: Vec<Event> = deleted.collect();
+    events.extend(Event::lists(objects));
+    events.push(Object::Pod(pod).into());
+    let select = |node: Option<&str>| Command {
+        id: CommandId(7),
+        deadline_ms: 5,
+        action: Action::SelectNode(SelectNode {
+            namespace: "vision".into(),
+            name: "data".into(),
+            uid: Uid(3),
+            node: node.map(Into::into),
+        }),
+    };
+    let records = [
+        Record::Begun {
+            version: "0".into(),
+            settings: Box::default(),
+        },
+        Record::Events { now_ms: 1, events },
+        Record::Commands(vec![select(Some("n1")), select(None)]),
     ];
     assert_eq!(read(&write(&records)).unwrap(), records);
 }

@@ -121,8 +121,9 @@ impl Run<'_> {
     fn cut_watch(&mut self) -> bool {
         let again_ms = self.now_ms + self.random.between(200, 4_000);
         let which = self.random.next_u64();
-        for (index, informer) in self.informers().enumerate() {
-            if which >> index & 1 == 1 {
+        let struck = self.informers().filter(|informer| !informer.is_idle());
+        for (index, informer) in struck.enumerate() {
+            if which >> (index % 64) & 1 == 1 {
                 informer.cut(again_ms);
             }
         }
@@ -131,7 +132,13 @@ impl Run<'_> {
 
     fn hold_kind(&mut self) -> bool {
         let until_ms = self.now_ms + self.random.between(1_000, 20_000);
-        let kind = *self.random.pick(&Kind::ALL);
+        let api = &self.cluster.api;
+        let is_idle = |kind: &Kind| matches!(kind, Kind::Storage(_)) && !api.has_had(*kind);
+        let kinds: Vec<Kind> = Kind::ALL
+            .into_iter()
+            .filter(|kind| !is_idle(kind))
+            .collect();
+        let kind = *self.random.pick(&kinds);
         let informers = self.informers();
         for informer in informers.filter(|informer| informer.kind() == kind) {
             informer.hold(until_ms);

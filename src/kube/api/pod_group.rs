@@ -243,7 +243,8 @@ pub struct PodGroupStatus {
     /// SubGroupNotFound, ConflictingGroups, QueueNotFound, QueueNotLeaf, QueueClosed,
     /// NamespaceNotAllowed, OverLimit, NonPreemptibleOverQuota, TopologyNotFound, DoesNotFit,
     /// NotFoundWithinBound, WaitingForTurn, WaitingForEviction, WaitingForKubeScheduler, Reserved,
-    /// PreemptionDelay, InvalidSpec, Unsupported, SchedulingGated, MembersLost and BindingFailed.
+    /// PreemptionDelay, InvalidSpec, Unsupported, WaitingForVolumes, SchedulingGated, MembersLost
+    /// and BindingFailed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 

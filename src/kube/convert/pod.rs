@@ -5,7 +5,7 @@ use super::{Converter, Watched, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
+    ClaimUse, GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
 };
 
 /// The label of pods and ReplicaSets of a Deployment.
@@ -60,6 +60,7 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
     let shape = shape::own(pod, &mut problems);
     let hints = hints::hints(pod, converter, &mut problems);
+    unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
     facts.hints = hints;
     facts.gates = gates(pod, &mut problems);
@@ -142,6 +143,7 @@ fn outline(
         never_preempts: pod.spec.preemption_policy.as_deref() == Some("Never"),
         gates: Vec::new(),
         shape: converter.shapes.share(shape),
+        claims: claims(pod),
         labels: PodLabels::default(),
         pod_group: None,
         sub_group: None,
@@ -156,6 +158,46 @@ fn outline(
         unscheduled: None,
         problems: Vec::new(),
         unknown_keys: Vec::new(),
+    }
+}
+
+/// The claims that a pod uses. One that is named by several volumes is made for the pod if one of
+/// them says so.
+fn claims(pod: &Pod) -> Vec<ClaimUse> {
+    let volumes = pod.spec.volumes.iter().flatten().take(limits::ENTRIES);
+    let claims = volumes.filter_map(|volume| match &volume.claim {
+        Some(claim) => Some(ClaimUse {
+            name: claim.claim_name.clone(),
+            is_ephemeral: false,
+        }),
+        None => volume.is_ephemeral.then(|| ClaimUse {
+            name: format!("{}-{}", pod.metadata.name, volume.name).into(),
+            is_ephemeral: true,
+        }),
+    });
+    let mut claims: Vec<ClaimUse> = claims.collect();
+    claims.sort_unstable();
+    claims.dedup_by(|later, earlier| {
+        let same = later.name == earlier.name;
+        earlier.is_ephemeral |= same && later.is_ephemeral;
+        same
+    });
+    claims
+}
+
+/// A volume that names no claim would be one that is never there.
+fn unnamed_claims(pod: &Pod, problems: &mut Problems) {
+    let volumes = pod.spec.volumes.as_deref().unwrap_or_default();
+    let volumes = problems.at_most(limits::ENTRIES, volumes, "spec.volumes");
+    for (index, volume) in volumes.iter().enumerate() {
+        if volume
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.claim_name.is_empty())
+        {
+            let field = format_args!("spec.volumes[{index}].persistentVolumeClaim.claimName");
+            problems.push_impossible(field, "is missing");
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         features: features(&pod.spec),
         relations: relation::own(pod, problems),
         preferences: preference::own(pod, problems),
+        volumes: None,
         unsupported,
     };
     shape.unsupported.truncate(limits::PROBLEMS);

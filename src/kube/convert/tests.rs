@@ -1,6 +1,7 @@
 use super::*;
 use crate::kube::objects::{
-    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue, StorageClass,
     Topology,
 };
 use gpu_batch_policies::facts::{AMOUNT_MAX, PodFacts};
@@ -129,6 +130,12 @@ fn kinds_and_paths_are_those_of_the_engine_and_the_api_server() {
         (Namespace::KIND, Namespace::PATH),
         (Job::KIND, Job::PATH),
         (DisruptionBudget::KIND, DisruptionBudget::PATH),
+        (PersistentVolumeClaim::KIND, PersistentVolumeClaim::PATH),
+        (PersistentVolume::KIND, PersistentVolume::PATH),
+        (StorageClass::KIND, StorageClass::PATH),
+        (CsiNode::KIND, CsiNode::PATH),
+        (CsiDriver::KIND, CsiDriver::PATH),
+        (CsiStorageCapacity::KIND, CsiStorageCapacity::PATH),
     ];
     for kind in Kind::ALL {
         let paths = watched.iter().filter(|(of, _)| *of == kind);

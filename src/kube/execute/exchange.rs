@@ -45,6 +45,7 @@ pub enum ExchangeError {
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
 impl Request {

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use gpu_batch_policies::command::{
     Action, Announcement, CommandId, Evict, EvictionCause, Lift, ObjectReference, PodReference,
-    StatusPatch,
+    SelectNode, StatusPatch,
 };
 use gpu_batch_policies::event::{Outcome, PodSeen};
 use gpu_batch_policies::facts::{GroupSource, Uid};
@@ -352,6 +352,26 @@ async fn the_gate_is_lifted_with_the_node_that_was_chosen() {
         "spec": {"schedulingGates": [{"$patch": "delete", "name": "gpu-batch.io/gang"}]},
     });
     assert_eq!(asked.body, expected);
+}
+
+#[tokio::test]
+async fn a_node_is_selected_for_a_claim_and_the_selection_taken_back() {
+    for (node, expected) in [(Some("n1".into()), json!("n1")), (None, json!(null))] {
+        let select = Action::SelectNode(SelectNode {
+            namespace: "vision".into(),
+            name: "data".into(),
+            uid: Uid::parse(UID).unwrap(),
+            node,
+        });
+        let asked = check(select, 200, json!({}), Outcome::Done).await;
+        assert_eq!(asked.method, "PATCH");
+        let path = "/api/v1/namespaces/vision/persistentvolumeclaims/data";
+        assert_eq!(asked.path, path);
+        assert_eq!(asked.content_type, "application/merge-patch+json");
+        let annotations = json!({"volume.kubernetes.io/selected-node": expected});
+        let expected = json!({"metadata": {"uid": UID, "annotations": annotations}});
+        assert_eq!(asked.body, expected);
+    }
 }
 
 fn lease() -> (Value, Outcome) {

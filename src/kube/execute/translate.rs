@@ -3,7 +3,7 @@
 
 use super::exchange::{Answer, ExchangeError, Request};
 use super::lease::LeaseName;
-use super::{classify, lease, pods, telling};
+use super::{claims, classify, lease, pods, telling};
 use gpu_batch_policies::command::{Action, CommandId, StatusPatch};
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::{GroupSource, UnixMs};
@@ -30,6 +30,7 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
         Action::Bind(bind) => pods::bind(bind),
         Action::Evict(evict) => pods::evict(&evict.pod),
         Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
+        Action::SelectNode(select) => claims::select_node(select),
         Action::Observe(pod) => pods::observe(pod),
         Action::PatchStatus(patch) => telling::patch(patch),
         Action::Lease(request) => {
@@ -50,6 +51,7 @@ pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcom
         Action::Bind(_)
         | Action::Evict(_)
         | Action::Lift(_)
+        | Action::SelectNode(_)
         | Action::PatchStatus(_)
         | Action::Publish(_) => classify::classify(&answer),
     }
@@ -61,6 +63,7 @@ pub(super) fn name_of(action: &Action) -> &'static str {
         Action::Bind(_) => "bind",
         Action::Evict(_) => "evict",
         Action::Lift(_) => "lift",
+        Action::SelectNode(_) => "select_node",
         Action::Observe(_) => "observe",
         Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
             GroupSource::GpuBatch => "patch_pod_group_status",
@@ -84,6 +87,9 @@ pub(super) fn name_with_object(action: &Action) -> String {
         }
         Action::Evict(evict) => &evict.pod,
         Action::Lift(lift) => &lift.pod,
+        Action::SelectNode(select) => {
+            return format!("{action_name} of {}/{}", select.namespace, select.name);
+        }
         Action::Observe(pod)
         | Action::PatchStatus(
             StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. },

@@ -1,4 +1,4 @@
-//! What a pod asks of the node and of other pods; of its volumes, whether they restrict nodes.
+//! What a pod asks of the node and of other pods, and the volumes that restrict where it can run.
 
 use super::values::Pairs;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
@@ -153,19 +153,32 @@ pub struct TopologySpreadConstraint {
     pub match_label_keys: Option<Vec<Box<str>>>,
 }
 
-/// A volume, of which is read only whether it restricts where the pod can run.
+/// A volume: the claim that it is, or the source by which it restricts where the pod can run.
 #[derive(Debug, Clone, Default)]
 pub struct Volume {
-    /// The field that holds the restricting source, e.g. `persistentVolumeClaim`.
+    /// `name`.
+    pub name: Box<str>,
+    /// `persistentVolumeClaim`.
+    pub claim: Option<ClaimSource>,
+    /// `ephemeral`: a claim that is made for the pod.
+    pub is_ephemeral: bool,
+    /// The field that holds another source by which it restricts nodes, e.g. `iscsi`.
     pub restricting: Option<&'static str>,
 }
 
+/// `persistentVolumeClaim` of a volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimSource {
+    /// `claimName`.
+    #[serde(default)]
+    pub claim_name: Box<str>,
+}
+
 impl Volume {
-    /// Sources that kube-scheduler judges: claims, disks that only one pod or node may use at a
-    /// time, and disks of which a node attaches only so many.
-    const RESTRICTING: [&'static str; 10] = [
-        "persistentVolumeClaim",
-        "ephemeral",
+    /// Sources beside claims that kube-scheduler judges: disks that only one pod or node may use at
+    /// a time, and disks of which a node attaches only so many.
+    const RESTRICTING: [&'static str; 8] = [
         "awsElasticBlockStore",
         "azureDisk",
         "cinder",
@@ -194,18 +207,35 @@ impl<'de> Visitor<'de> for VolumeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Volume, A::Error> {
         let mut volume = Volume::default();
-        while let Some(source) = map.next_key::<VolumeField>()? {
+        while let Some(field) = map.next_key::<VolumeField>()? {
+            if let VolumeField::Name = field {
+                volume.name = map.next_value::<Option<_>>()?.unwrap_or_default();
+                continue;
+            }
+            if let VolumeField::Claim = field {
+                volume.claim = map.next_value()?;
+                continue;
+            }
             let present = map.next_value::<Option<IgnoredAny>>()?.is_some();
-            if present && source.0.is_some() {
-                volume.restricting = source.0;
+            match field {
+                VolumeField::Ephemeral => volume.is_ephemeral = present,
+                VolumeField::Restricting(source) if present => volume.restricting = Some(source),
+                _ => {}
             }
         }
         Ok(volume)
     }
 }
 
-/// The name of a volume's field, if it is one of [`Volume::RESTRICTING`].
-struct VolumeField(Option<&'static str>);
+/// A field of a volume.
+enum VolumeField {
+    Name,
+    Claim,
+    Ephemeral,
+    /// One of [`Volume::RESTRICTING`].
+    Restricting(&'static str),
+    Other,
+}
 
 impl<'de> Deserialize<'de> for VolumeField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -223,9 +253,15 @@ impl Visitor<'_> for VolumeFieldVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<VolumeField, E> {
-        let known = Volume::RESTRICTING.into_iter();
-        Ok(VolumeField(
-            known.into_iter().find(|source| *source == name),
-        ))
+        let mut restricting = Volume::RESTRICTING.into_iter();
+        Ok(match name {
+            "name" => VolumeField::Name,
+            "persistentVolumeClaim" => VolumeField::Claim,
+            "ephemeral" => VolumeField::Ephemeral,
+            _ => match restricting.find(|source| *source == name) {
+                Some(source) => VolumeField::Restricting(source),
+                None => VolumeField::Other,
+            },
+        })
     }
 }

@@ -51,6 +51,9 @@ fn only_annotations_that_somebody_reads_are_kept() {
         "hami.io/vgpu-node": "n",
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
         "nvidia.com/x": "y",
+        "pv.kubernetes.io/bind-completed": "yes",
+        "pv.kubernetes.io/bound-by-controller": "yes",
+        "volume.kubernetes.io/selected-node": "n",
     }))
     .unwrap();
     let keys: Vec<&str> = annotations.0.iter().map(|(key, _)| key).collect();
@@ -60,7 +63,9 @@ fn only_annotations_that_somebody_reads_are_kept() {
             "gpu-batch.io/min-member",
             "gpu-fraction",
             "hami.io/vgpu-node",
-            "nvidia.com/x"
+            "nvidia.com/x",
+            "pv.kubernetes.io/bind-completed",
+            "volume.kubernetes.io/selected-node",
         ]
     );
 }

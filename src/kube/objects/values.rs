@@ -71,10 +71,18 @@ impl Annotations {
 
     /// Prefixes of the annotations that are kept: our own, the GPU operator's, and those by which
     /// other schedulers let users ask for parts of a GPU.
+    const PREFIXES: [&str; 4] = ["gpu-batch.io/", "nvidia.com/", "hami.io/", "gpu-"];
+
+    /// Annotations of claims and volumes that are kept, too.
+    const OF_VOLUMES: [&str; 3] = [
+        "pv.kubernetes.io/bind-completed",
+        "volume.beta.kubernetes.io/storage-class",
+        "volume.kubernetes.io/selected-node",
+    ];
+
     fn keeps(key: &str) -> bool {
-        ["gpu-batch.io/", "nvidia.com/", "hami.io/", "gpu-"]
-            .iter()
-            .any(|prefix| key.starts_with(prefix))
+        let mut prefixes = Self::PREFIXES.iter();
+        prefixes.any(|prefix| key.starts_with(prefix)) || Self::OF_VOLUMES.contains(&key)
     }
 }
 

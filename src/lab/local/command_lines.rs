@@ -42,6 +42,8 @@ pub const CONTROLLERS: &[&str] = &[
     "disruption-controller",
     "ttl-after-finished-controller",
     "serviceaccount-controller",
+    "persistentvolume-binder-controller",
+    "ephemeral-volume-controller",
 ];
 
 impl Options {

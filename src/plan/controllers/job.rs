@@ -198,6 +198,7 @@ fn birth(owner: &Owner<'_>, name: String, index: Option<i64>) -> Birth {
         labels,
         annotations: index.into_iter().collect(),
         volumes: Vec::new(),
+        claims: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The controllers of ReplicaSets, Deployments and StatefulSets.
 
 use super::members::{Member, State, TEMPLATE_HASH};
-use super::{Birth, Made, Names, Owner, Result};
+use super::{Birth, Made, Names, Owner, Result, claims};
 use crate::kube::convert::part_of;
 use crate::kube::objects::{LabelSelector, null_is_default};
 use serde::Deserialize;
@@ -104,7 +104,7 @@ pub(super) fn of_stateful_set(
         let there = members.iter().find(|member| member.name == name);
         // Where the pod of another owner has the name, the controller waits for that pod to go.
         if there.is_none() && names.take(&name) {
-            pods.push(manifest.stateful_pod(name, ordinal));
+            pods.push(manifest.stateful_pod(&owner.identity.namespace, name, ordinal));
         }
         if !together && there.is_none_or(|member| member.state != State::Running) {
             break;
@@ -155,19 +155,18 @@ impl Manifest {
         }
     }
 
-    fn stateful_pod(&self, name: String, ordinal: i64) -> Birth {
-        let claims = self.spec.volume_claim_templates.iter().flatten();
-        let volumes = claims.filter_map(|claim| {
-            let volume = claim.pointer("/metadata/name")?.as_str()?;
-            let claim = json!({"claimName": format!("{volume}-{name}")});
-            Some(json!({"name": volume, "persistentVolumeClaim": claim}))
-        });
+    fn stateful_pod(&self, namespace: &str, name: String, ordinal: i64) -> Birth {
+        let templates = self.spec.volume_claim_templates.iter().flatten();
+        let claims =
+            templates.filter_map(|template| claims::of_stateful_pod(template, namespace, &name));
+        let (claims, volumes) = claims.unzip();
         Birth {
             labels: vec![
                 ("statefulset.kubernetes.io/pod-name", name.clone()),
                 ("apps.kubernetes.io/pod-index", ordinal.to_string()),
             ],
-            volumes: volumes.collect(),
+            volumes,
+            claims,
             name,
             ..Birth::default()
         }

@@ -399,3 +399,48 @@ proptest! {
         made(&[object]);
     }
 }
+
+#[test]
+fn claims_are_made_with_the_pods_that_use_them_unless_they_are_there() {
+    let template = json!({"metadata": {"name": "data", "labels": {"a": "b"}},
+                          "spec": {"storageClassName": "fast"}});
+    let more = json!({"podManagementPolicy": "Parallel", "volumeClaimTemplates": [template]});
+    let set = replicas("StatefulSet", 2, more);
+    let there = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                       "metadata": {"name": "data-w-0", "namespace": "n"}});
+    let volumes = json!([
+        {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Block"}}}},
+        {"name": "scratch", "emptyDir": {}},
+    ]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"volumes": volumes},
+                     "metadata": {"name": "p", "namespace": "n", "uid": "u"}});
+    let source = Source {
+        file: "f".into(),
+        document: None,
+    };
+    let mut gathered = Gathered::default();
+    for object in [set, there.clone(), pod] {
+        gathered.add(&source, object, "default");
+    }
+    let notes = make_pods(&mut gathered);
+    let told = notes
+        .iter()
+        .any(|note| note == "made the missing claims: n/data-w-1 and n/p-own");
+    assert!(told, "{notes:?}");
+    let objects = gathered.objects.into_iter().map(|(_, object)| object);
+    let claims: Vec<Value> = objects
+        .filter(|object| object["kind"] == "PersistentVolumeClaim")
+        .collect();
+    let [first, second, third] = &claims[..] else {
+        panic!("{claims:?}");
+    };
+    assert_eq!(*first, there);
+    assert_eq!(second["metadata"]["name"], "data-w-1");
+    assert_eq!(second["metadata"]["labels"], json!({"a": "b"}));
+    assert_eq!(second["spec"], json!({"storageClassName": "fast"}));
+    assert_eq!(third["metadata"]["name"], "p-own");
+    assert_eq!(third["spec"], json!({"volumeMode": "Block"}));
+    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
+                        "controller": true}]);
+    assert_eq!(third["metadata"]["ownerReferences"], owner);
+}

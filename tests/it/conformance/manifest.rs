@@ -9,7 +9,7 @@ use gpu_batch_simulator::api_server::Name;
 use serde_json::{Map, Value, json};
 
 use super::names::Names;
-use super::objects::{Place, SEQUENCE};
+use super::objects::{NO_VOLUMES, Place, SEQUENCE};
 
 /// Where objects of a kind are: in the place's namespace, or selected by its label.
 pub(super) fn collection(kind: Kind, place: &Place) -> String {
@@ -29,6 +29,7 @@ pub(super) fn collection(kind: Kind, place: &Place) -> String {
         Kind::NativePodGroup => {
             format!("/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups")
         }
+        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
     }
 }
 
@@ -96,6 +97,7 @@ pub(super) fn manifest(object: &Object, place: &Place, names: &Names) -> Value {
                 "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
             });
         }
+        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
     }
     value
 }
@@ -141,6 +143,7 @@ pub(super) fn replacement(object: &Object, place: &Place, names: &Names, now: Va
         | Object::DisruptionBudget(_) => {
             copy(&new, &mut body, &["spec"]);
         }
+        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
     }
     body["metadata"]["uid"] = object.uid().map_or(Value::Null, |uid| uid_text(uid, names));
     body

@@ -12,6 +12,8 @@ use gpu_batch_simulator::api_server::{Conflict, Sort, Version};
 use kube::core::Status;
 use serde_json::Value;
 
+use super::objects::NO_VOLUMES;
+
 /// One answer.
 #[derive(Debug)]
 pub(super) enum Reply {
@@ -74,6 +76,7 @@ pub(super) fn seen(kind: Kind, raw: Value) -> Result<Seen, String> {
         Kind::Namespace => convert::<Namespace>(&raw),
         Kind::Job => convert::<Job>(&raw),
         Kind::DisruptionBudget => convert::<DisruptionBudget>(&raw),
+        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
     };
     Ok(Seen {
         version,

@@ -151,7 +151,7 @@ impl Sequence {
         if self.random.percent(50) {
             Kind::Pod
         } else {
-            *self.random.pick(&Kind::ALL)
+            *self.random.pick(&objects::kinds())
         }
     }
 

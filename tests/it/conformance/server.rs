@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::manifest::{self, collection, path, selector};
 use super::names::Names;
-use super::objects::Place;
+use super::objects::{NO_VOLUMES, Place};
 use super::reply::{Expecting, Reply, reply};
 use super::sequence::Operation;
 use super::watches;
@@ -278,6 +278,7 @@ fn renamed(action: &Action, names: &Names) -> (Action, Expecting) {
             let lift = Action::Lift(Lift { pod, node });
             return (lift, Expecting::Object(Kind::Pod));
         }
+        Action::SelectNode(_) => unreachable!("{NO_VOLUMES}"),
         Action::Lease(request) => {
             let mut request = request.clone();
             if let LeaseCall::Write {

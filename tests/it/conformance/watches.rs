@@ -15,7 +15,7 @@ use gpu_batch_simulator::api_server::{Sort, Version};
 use kube::Client;
 use serde_json::Value;
 
-use super::objects::SEQUENCE;
+use super::objects::{self, NO_VOLUMES, SEQUENCE};
 use super::reply::{Reply, Seen, refusal, seen, version};
 
 /// How long a watch may take to say what has happened already.
@@ -93,7 +93,7 @@ impl Watches {
     pub(super) async fn start(client: &Client) -> Self {
         let heard = Arc::default();
         let mut tasks = tokio::task::JoinSet::new();
-        for kind in Kind::ALL {
+        for kind in objects::kinds() {
             let path = path_of(kind);
             let request = http::Request::get(format!("{path}?limit=1")).body(Vec::new());
             let list: Value = client.request(request.unwrap()).await.unwrap();
@@ -107,8 +107,8 @@ impl Watches {
     /// Waits until each kind's watch has told of something of this sequence.
     pub(super) async fn have_heard_of(&mut self, id: &str) {
         let told = |heard: &Heard| {
-            let mut kinds = Kind::ALL.iter();
-            kinds.all(|kind| heard.contains_key(&(*kind, id.into())))
+            let mut kinds = objects::kinds().into_iter();
+            kinds.all(|kind| heard.contains_key(&(kind, id.into())))
         };
         let start = std::time::Instant::now();
         while !told(&self.heard.lock().unwrap()) {
@@ -177,5 +177,6 @@ fn path_of(kind: Kind) -> &'static str {
         Kind::Namespace => Namespace::PATH,
         Kind::Job => Job::PATH,
         Kind::DisruptionBudget => DisruptionBudget::PATH,
+        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
     }
 }

@@ -12,6 +12,7 @@ use super::requests::allowed;
 use crate::chart::{CHART, Helm};
 use crate::cluster::{self, Cluster, stays, until};
 use crate::http;
+use crate::volumes::{claims, selected, storage_class, with_claim};
 use crate::work::{ensure, patched};
 
 /// The service account of the release.
@@ -127,6 +128,7 @@ async fn whatever_it_does(cluster: &Cluster) {
     cluster.bound(&basic).await;
     cluster.native_when("basic", "True", "Scheduled").await;
     a_gate_is_lifted(cluster).await;
+    a_claim_is_told_its_node(cluster).await;
     an_answer_is_lost(cluster).await;
     let lease = cluster.get(LEASE).await.unwrap();
     assert_ne!(
@@ -151,6 +153,16 @@ async fn a_gate_is_lifted(cluster: &Cluster) {
     })
     .await;
     cluster.delete(&cluster.pod_path("gated")).await;
+}
+
+/// A claim of a pod waits for its volume, which nobody makes.
+async fn a_claim_is_told_its_node(cluster: &Cluster) {
+    storage_class(cluster).await;
+    claims(cluster, &["data"]).await;
+    let claiming = cluster.pod("claiming", 1, &with_claim("data"));
+    cluster.create(&claiming).await;
+    selected(cluster, "data").await;
+    cluster.delete(&cluster.pod_path("claiming")).await;
 }
 
 /// A webhook that takes connections and says nothing holds up each binding for longer than the

@@ -452,6 +452,9 @@ fn of_other_reason(reason: Reason) -> Option<&'static str> {
         Reason::WaitingForTurn => "nothing: those before it are tried first",
         Reason::InvalidSpec => "correct the field that the message names",
         Reason::Unsupported => "take away what the message names, or use another scheduler for it",
+        Reason::WaitingForVolumes => {
+            "`kubectl describe pvc` says what the claim waits for; make it if it does not exist"
+        }
         Reason::SchedulingGated => "whoever put the gates there must take them away",
         Reason::WaitingForKubeScheduler => {
             "`kubectl describe pod` shows what kube-scheduler says, with our words in it"

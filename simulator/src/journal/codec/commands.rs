@@ -3,7 +3,7 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
     Action, Announcement, Beneficiary, Bind, ClaimKind, Command, CommandId, Evict, EvictionCause,
-    Lift, ObjectReference, PodReference, StatusPatch,
+    Lift, ObjectReference, PodReference, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
@@ -27,6 +27,7 @@ fields! {
     Bind { pod, node, cards, queue, pod_group, minima }
     Evict { pod, cause, beneficiary }
     Lift { pod, node }
+    SelectNode { namespace, name, uid, node }
     Beneficiary { gang, claim, is_optimal }
     Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
@@ -51,6 +52,7 @@ variants! {
         4 Lease { 0: lease },
         5 Publish { 0: announcement },
         6 Lift { 0: lift },
+        7 SelectNode { 0: select },
     }
     ClaimKind { 0 Quota, 1 FairShare }
     EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate }
@@ -101,5 +103,6 @@ variants! {
         20 MembersLost,
         21 BindingFailed,
         22 WaitingForKubeScheduler,
+        23 WaitingForVolumes,
     }
 }

@@ -36,6 +36,7 @@ variants! {
         7 Namespace,
         8 Job,
         9 DisruptionBudget,
+        10 Storage { 0: kind },
     }
     Object {
         0 Node { 0: node },
@@ -47,6 +48,7 @@ variants! {
         6 Namespace { 0: namespace },
         7 Job { 0: job },
         8 DisruptionBudget { 0: disruption_budget },
+        9 Storage { 0: storage },
     }
     ObjectKey {
         0 Node { 0: name, 1: uid },
@@ -58,6 +60,7 @@ variants! {
         6 Namespace { 0: name },
         7 Job { 0: uid },
         8 DisruptionBudget { 0: namespace, 1: name },
+        9 Storage { 0: kind, 1: namespace, 2: name },
     }
     Outcome {
         0 Done,

@@ -53,8 +53,8 @@ fields! {
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards, phase,
         deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts, gates, shape,
-        labels, pod_group, sub_group, queue, native_group, owner, deployment, hints, bound_queue,
-        bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
+        claims, labels, pod_group, sub_group, queue, native_group, owner, deployment, hints,
+        bound_queue, bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }
     OwnerReference { api_version, kind, name, uid }
@@ -65,7 +65,7 @@ fields! {
     ScheduledCondition { reason, message }
     PodShape {
         requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
-        features, relations, preferences, unsupported,
+        features, relations, preferences, volumes, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
     Preferences { namespace, nodes, pods, spread }

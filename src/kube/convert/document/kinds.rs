@@ -5,8 +5,9 @@ use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
 use crate::kube::convert::{Converter, Watched, limits};
 use crate::kube::objects::{
-    Condition, DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup,
-    PriorityClass, Queue, Topology,
+    Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
+    NativePodGroup, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
+    Queue, StorageClass, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::Problem;
@@ -15,6 +16,9 @@ use serde_json::{Map, Value};
 
 /// A field and what is wrong with it.
 pub(super) type FieldError = (String, String);
+
+/// The group of kinds that say where there can be volumes.
+const STORAGE: &str = "storage.k8s.io";
 
 /// A kind that is read from files.
 pub(super) struct Known {
@@ -46,6 +50,30 @@ impl Known {
         Self::new("", "v1", "Node", false, node),
         Self::new("", "v1", "Pod", true, pod),
         Self::new("", "v1", "Namespace", false, plain::<Namespace>),
+        Self::new(
+            "",
+            "v1",
+            "PersistentVolumeClaim",
+            true,
+            plain::<PersistentVolumeClaim>,
+        ),
+        Self::new(
+            "",
+            "v1",
+            "PersistentVolume",
+            false,
+            plain::<PersistentVolume>,
+        ),
+        Self::new(STORAGE, "v1", "StorageClass", false, plain::<StorageClass>),
+        Self::new(STORAGE, "v1", "CSINode", false, plain::<CsiNode>),
+        Self::new(STORAGE, "v1", "CSIDriver", false, plain::<CsiDriver>),
+        Self::new(
+            STORAGE,
+            "v1",
+            "CSIStorageCapacity",
+            true,
+            plain::<CsiStorageCapacity>,
+        ),
         Self::new("batch", "v1", "Job", true, plain::<Job>),
         Self::new(
             "policy",

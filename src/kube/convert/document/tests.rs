@@ -1,5 +1,6 @@
 use super::*;
 use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::facts::StorageKind;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -34,6 +35,7 @@ fn object(value: Value) -> Object {
 
 #[test]
 fn every_kind_of_the_engine_is_read() {
+    use StorageKind::{Capacity, Claim, Class, CsiDriver, CsiNode, Volume};
     for (api_version, kind, expected) in [
         ("v1", "Node", Kind::Node),
         ("v1", "Pod", Kind::Pod),
@@ -45,6 +47,16 @@ fn every_kind_of_the_engine_is_read() {
             "scheduling.k8s.io/v1alpha2",
             "PodGroup",
             Kind::NativePodGroup,
+        ),
+        ("v1", "PersistentVolumeClaim", Kind::Storage(Claim)),
+        ("v1", "PersistentVolume", Kind::Storage(Volume)),
+        ("storage.k8s.io/v1", "StorageClass", Kind::Storage(Class)),
+        ("storage.k8s.io/v1", "CSINode", Kind::Storage(CsiNode)),
+        ("storage.k8s.io/v1", "CSIDriver", Kind::Storage(CsiDriver)),
+        (
+            "storage.k8s.io/v1",
+            "CSIStorageCapacity",
+            Kind::Storage(Capacity),
         ),
         ("gpu-batch.io/v1alpha1", "Queue", Kind::Queue),
         ("gpu-batch.io/v1alpha1", "PodGroup", Kind::PodGroup),

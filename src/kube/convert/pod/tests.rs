@@ -396,3 +396,34 @@ fn the_gate_and_afterwards_the_annotation_say_that_an_extended_pod_is_planned() 
     let ours = convert("gpu-batch", gates, json!({}));
     assert!(!ours.is_planned() && ours.holding_gates().count() == 2);
 }
+
+#[test]
+fn pods_of_all_schedulers_have_their_claims_each_once_and_sorted() {
+    let claim = |name: &str| json!({"name": "v", "persistentVolumeClaim": {"claimName": name}});
+    let volumes = json!([
+        claim("p-own"),
+        {"name": "own", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "scratch", "emptyDir": {}},
+        claim("data"),
+        claim("data"),
+        {"name": "none", "persistentVolumeClaim": null, "ephemeral": null},
+    ]);
+    let pod = json!({"metadata": {"name": "p", "namespace": "vision"},
+                     "spec": {"volumes": volumes}});
+    let used = |name: &str, is_ephemeral| ClaimUse {
+        name: name.into(),
+        is_ephemeral,
+    };
+    let expected = [used("data", false), used("p-own", true)];
+    assert_eq!(facts(pod.clone()).unwrap().claims, expected);
+    let own = own_facts(pod);
+    assert_eq!(own.claims, expected);
+    assert!(own.shape.unsupported.is_empty() && own.shape.volumes.is_none());
+}
+
+#[test]
+fn a_volume_that_names_no_claim_is_a_problem() {
+    let own = own_facts(json!({"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}));
+    let field = "spec.volumes[0].persistentVolumeClaim.claimName";
+    assert_eq!(&*own.problems[0].field, field);
+}

@@ -214,14 +214,17 @@ static TOPOLOGY_SPREAD_CONSTRAINT: Message = Message(&[
     (8, "matchLabelKeys", List(&Text)),
 ]);
 
-static VOLUME: Message = Message(&[(2, "volumeSource", Embedded(&VOLUME_SOURCE))]);
+static VOLUME: Message = Message(&[
+    (1, "name", Text),
+    (2, "volumeSource", Embedded(&VOLUME_SOURCE)),
+]);
 
-/// The sources that restrict where a pod can run.
+/// Claims, and other sources that restrict where a pod can run.
 static VOLUME_SOURCE: Message = Message(&[
     (3, "gcePersistentDisk", Present),
     (4, "awsElasticBlockStore", Present),
     (8, "iscsi", Present),
-    (10, "persistentVolumeClaim", Present),
+    (10, "persistentVolumeClaim", Inner(&CLAIM_SOURCE)),
     (11, "rbd", Present),
     (13, "cinder", Present),
     (20, "vsphereVolume", Present),
@@ -229,6 +232,8 @@ static VOLUME_SOURCE: Message = Message(&[
     (24, "portworxVolume", Present),
     (29, "ephemeral", Present),
 ]);
+
+static CLAIM_SOURCE: Message = Message(&[(1, "claimName", Text)]);
 
 static POD_STATUS: Message = Message(&[
     (1, "phase", Text),

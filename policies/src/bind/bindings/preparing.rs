@@ -1,0 +1,392 @@
+//! Volumes are made for the claims of a gang before any of its members is bound.
+//!
+//! ```text
+//! Preparing: each claim without a volume is told the node of its pod
+//!    +--every claim of every member has its volume--------> Queued
+//!    +--the node is not selected any more, a claim or the
+//!       node is lost, Refused, or it takes too long-------> the place is given up, and what was
+//!                                                           selected for it is taken back
+//! ```
+//!
+//! The provisioner of a claim hears by the annotation `selected-node` where the volume is to be,
+//! and takes the annotation away if it can make none there. All members wait for the volumes of
+//! all, so that no part of a gang begins alone. The volumes that were made stay: the gang is placed
+//! near them when it is tried again.
+//!
+//! kube-scheduler has the volumes made of pods that it asks to bind, so these are not prepared.
+//!
+//! Source: `BindPodVolumes` of the plugin VolumeBinding, which waits for 10 minutes, too.
+
+use super::{Step, assumed, gang_members};
+use crate::bind::Binder;
+use crate::bind::outbox::Flight;
+use crate::bind::timers::Timer;
+use crate::command::{Action, SelectNode};
+use crate::event::Outcome;
+use crate::facts::{Uid, UnixMs};
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::storage::{Named, OpenClaim};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// How long the volumes of a pod may take.
+const PREPARING_MS: u64 = 600_000;
+
+/// What is under way for claims.
+#[derive(Debug, Default)]
+pub(in crate::bind) struct Preparations {
+    /// Pods whose gang waits for volumes.
+    pods: BTreeSet<Uid>,
+    /// Claims that were told a node, for a pod.
+    selections: BTreeMap<Uid, Selection>,
+    /// Claims of which a request is under way. Of two requests the one that arrives last would
+    /// count.
+    busy: BTreeSet<Uid>,
+    /// Claims that are to forget the node which they were told.
+    unselected: VecDeque<(Named, Uid)>,
+}
+
+/// A claim that was told a node.
+#[derive(Debug)]
+struct Selection {
+    /// The pod for which the claim was told the node.
+    pod: Uid,
+    claim: Named,
+    /// The API server has the node.
+    is_told: bool,
+    /// The watch has told of the node since.
+    is_seen: bool,
+}
+
+impl Binder {
+    /// The first step of the bindings of these pods, which were placed together, if any of them
+    /// needs a new volume.
+    pub(super) fn begin_preparing(
+        &mut self,
+        state: &mut ClusterState,
+        placed: &[(PodId, NodeId)],
+        now_ms: UnixMs,
+    ) -> Option<Step> {
+        let mut placed_pods = placed.iter().map(|(pod, _)| *pod);
+        if !placed_pods.any(|pod| state.has_open_claims(pod)) {
+            return None;
+        }
+        let until_ms = now_ms.saturating_add(PREPARING_MS);
+        for (pod, _) in placed {
+            let uid = state.pods[*pod].uid;
+            self.preparations.pods.insert(uid);
+            self.timers.set(until_ms, Timer::Binding(uid));
+            note_preparing(state, *pod);
+            self.tell_failure(state, uid);
+        }
+        Some(Step::Preparing(until_ms))
+    }
+
+    /// Tells the next claim of a pod the node of the pod.
+    pub(super) fn send_selection(&mut self, state: &ClusterState, uid: Uid, deadline_ms: UnixMs) {
+        let Some((_, node)) = assumed(state, uid) else {
+            return;
+        };
+        let pod = state.pod_ids[&uid];
+        // What is lost is noticed when the events are followed.
+        let open = state.open_claims(pod, node).unwrap_or_default();
+        let unselected = open.into_iter().filter(|claim| self.is_to_be_told(claim));
+        let unselected: Vec<OpenClaim> = unselected.collect();
+        let Some(claim) = unselected.first() else {
+            return;
+        };
+        self.preparations.busy.insert(claim.uid);
+        let selection = Selection {
+            pod: uid,
+            claim: claim.name.clone(),
+            is_told: false,
+            is_seen: false,
+        };
+        self.preparations.selections.insert(claim.uid, selection);
+        let node = state.nodes[node].name.clone();
+        self.send_node(&claim.name, claim.uid, Some(node), deadline_ms);
+        if unselected.len() > 1 {
+            self.outbox.binds.push_front(uid);
+        }
+    }
+
+    /// Whether a claim waits to be told its node. A claim that several pods share is told the node
+    /// of one of them.
+    fn is_to_be_told(&self, claim: &OpenClaim) -> bool {
+        let known = self.preparations.selections.get(&claim.uid);
+        !claim.is_selected
+            && !claim.has_volume
+            && known.is_none_or(|known| !known.is_told && !known.is_seen)
+            && !self.preparations.busy.contains(&claim.uid)
+    }
+
+    fn send_node(
+        &mut self,
+        (namespace, name): &Named,
+        uid: Uid,
+        node: Option<Box<str>>,
+        deadline_ms: UnixMs,
+    ) {
+        let (namespace, name) = (namespace.clone(), name.clone());
+        let action = Action::SelectNode(SelectNode {
+            namespace,
+            name,
+            uid,
+            node,
+        });
+        self.outbox.send(Flight::Select(uid), deadline_ms, action);
+    }
+
+    /// Lets a claim forget the node that it was told for a place that was given up, unless it has
+    /// its volume. Returns whether there was such a claim. A request that fails is not repeated:
+    /// then the pod is placed on that node again.
+    pub(super) fn send_unselection(&mut self, state: &ClusterState, deadline_ms: UnixMs) -> bool {
+        let Some((name, uid)) = self.preparations.unselected.pop_front() else {
+            return false;
+        };
+        let has_volume = state
+            .storage
+            .claim(&name)
+            .is_none_or(|claim| claim.uid != uid || claim.volume.is_some());
+        let is_told_anew = self.preparations.selections.contains_key(&uid);
+        if !has_volume && !is_told_anew && self.preparations.busy.insert(uid) {
+            self.send_node(&name, uid, None, deadline_ms);
+        }
+        true
+    }
+
+    /// A request about the node of a claim has ended.
+    pub(crate) fn selection_ended(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        claim: Uid,
+        outcome: Outcome,
+        now_ms: UnixMs,
+    ) {
+        self.preparations.busy.remove(&claim);
+        let Some(selection) = self.preparations.selections.get_mut(&claim) else {
+            // The claim has forgotten its node, or its place was given up meanwhile. Another pod
+            // may wait to tell it a node.
+            let waiting = self.preparations.pods.iter();
+            self.outbox.binds.extend(waiting.copied());
+            return;
+        };
+        let (pod, name) = (selection.pod, selection.claim.1.clone());
+        let wait_ms = match outcome {
+            Outcome::Done => {
+                selection.is_told = true;
+                return;
+            }
+            Outcome::Refused { message } => {
+                let why = format!(
+                    "the API server refused to select a node for PersistentVolumeClaim {name}: \
+                     {message}"
+                );
+                return self.refuse(state, settings, progress, (pod, why.into()), now_ms);
+            }
+            Outcome::Throttled { retry_after_ms } => retry_after_ms,
+            // The claim may be gone, of which the watch tells.
+            Outcome::Unknown { .. }
+            | Outcome::Conflict { .. }
+            | Outcome::NotFound
+            | Outcome::Observed(_)
+            | Outcome::Lease(_) => settings.retry_after_ms,
+        };
+        let at_ms = now_ms.saturating_add(wait_ms.max(1));
+        self.timers.set(at_ms, Timer::Binding(pod));
+    }
+
+    /// Goes on with pods whose claims have changed, and ends the preparations of pods that have no
+    /// place any more.
+    pub(crate) fn follow_preparations(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) {
+        let changed = core::mem::take(&mut state.claims_changed);
+        let gone = |uid: &Uid| {
+            let place = assumed(state, *uid);
+            place.is_none_or(|(pod, node)| pod.deleting || state.nodes[node].known.is_none())
+        };
+        let pods = self.preparations.pods.iter();
+        let pods = pods.filter(|uid| changed.contains(uid) || gone(uid));
+        for uid in pods.copied().collect::<Vec<_>>() {
+            self.go_on_preparing(state, settings, progress, uid, now_ms);
+        }
+    }
+
+    fn go_on_preparing(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        now_ms: UnixMs,
+    ) {
+        let Some((pod, node)) = assumed(state, uid) else {
+            self.end_preparing(uid);
+            if let Some(Step::Preparing(_)) = self.step_of(uid) {
+                self.bindings.remove(&uid);
+            }
+            return;
+        };
+        if pod.deleting || state.nodes[node].known.is_none() {
+            self.take_back_with_gang(state, uid);
+            return;
+        }
+        let name = pod.name.clone();
+        match self.see_claims(state, state.pod_ids[&uid], node) {
+            Err(why) => {
+                let why = format!("pod {name}: {why}");
+                self.refuse(state, settings, progress, (uid, why.into()), now_ms);
+            }
+            Ok(open) if open.is_empty() => self.bind_prepared(state, uid),
+            Ok(open) => {
+                if open.iter().any(|claim| self.is_to_be_told(claim)) {
+                    self.outbox.binds.push_back(uid);
+                }
+            }
+        }
+    }
+
+    /// Takes in what is known of the claims of a pod that have no volume yet.
+    ///
+    /// # Errors
+    /// Why the pod cannot be on its node.
+    fn see_claims(
+        &mut self,
+        state: &ClusterState,
+        pod: PodId,
+        node: NodeId,
+    ) -> Result<Vec<OpenClaim>, Box<str>> {
+        let open = state.open_claims(pod, node)?;
+        for claim in &open {
+            let known = self.preparations.selections.get_mut(&claim.uid);
+            let uid = state.pods[pod].uid;
+            let Some(selection) = known.filter(|known| known.pod == uid) else {
+                continue;
+            };
+            if claim.is_selected {
+                selection.is_seen = true;
+            } else if selection.is_seen && !claim.has_volume {
+                let (name, node) = (&claim.name.1, &state.nodes[node].name);
+                return Err(format!(
+                    "no volume could be made for PersistentVolumeClaim {name} on node {node}; its \
+                     events say why"
+                )
+                .into());
+            }
+        }
+        Ok(open)
+    }
+
+    /// Lets the members of a pod's gang be bound, if no claim of any waits for its volume.
+    fn bind_prepared(&mut self, state: &mut ClusterState, uid: Uid) {
+        let alone = [state.pod_ids[&uid]];
+        let members = match gang_members(state, uid) {
+            [] => &alone[..],
+            members => members,
+        };
+        let uid_of = |pod: &PodId| state.pods[*pod].uid;
+        let waits = |pod: &&PodId| self.preparations.pods.contains(&uid_of(pod));
+        let waiting: Vec<PodId> = members.iter().filter(waits).copied().collect();
+        let is_ready = |pod: &PodId| {
+            let node = state.pods[*pod].stage.node();
+            let open = node.map(|node| state.open_claims(*pod, node));
+            open.is_some_and(|open| open.is_ok_and(|open| open.is_empty()))
+        };
+        if !waiting.iter().all(is_ready) {
+            return;
+        }
+        for pod in waiting {
+            let uid = state.pods[pod].uid;
+            self.take_selections(uid);
+            if let Some(own) = &mut state.pods[pod].own {
+                (own.failure, own.prepares) = (None, false);
+            }
+            self.enter_step(uid, Step::Queued);
+            self.outbox.binds.push_back(uid);
+        }
+    }
+
+    /// The time of a pod's preparation has come: the next request is due, or there is no more time.
+    pub(super) fn preparing_due(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        (uid, until_ms): (Uid, UnixMs),
+        now_ms: UnixMs,
+    ) {
+        let Some((pod, node)) = assumed(state, uid).filter(|_| until_ms <= now_ms) else {
+            self.outbox.binds.push_back(uid);
+            return;
+        };
+        let (pod, node) = (&pod.name, &state.nodes[node].name);
+        let minutes = PREPARING_MS / 60_000;
+        let why = format!(
+            "the volumes of pod {pod}, or of another member of its gang, were not ready for node \
+             {node} within {minutes} min; the events of their claims say why"
+        );
+        self.refuse(state, settings, progress, (uid, why.into()), now_ms);
+    }
+
+    /// Ends the preparation of a pod, whose place is given up: claims that were told its node are
+    /// to forget it.
+    pub(super) fn end_preparing(&mut self, uid: Uid) {
+        for (claim, selection) in self.take_selections(uid) {
+            self.preparations
+                .unselected
+                .push_back((selection.claim, claim));
+        }
+    }
+
+    /// Ends the preparation of a pod, and returns what was selected for it.
+    fn take_selections(&mut self, uid: Uid) -> Vec<(Uid, Selection)> {
+        let Preparations {
+            pods, selections, ..
+        } = &mut self.preparations;
+        if !pods.remove(&uid) {
+            return Vec::new();
+        }
+        let of_pod = selections.iter().filter(|(_, it)| it.pod == uid);
+        let of_pod: Vec<Uid> = of_pod.map(|(claim, _)| *claim).collect();
+        let taken = of_pod.into_iter();
+        taken
+            .filter_map(|claim| Some((claim, selections.remove(&claim)?)))
+            .collect()
+    }
+
+    /// This process does not lead any more: no claim forgets its node for it.
+    pub(super) fn drop_preparations(&mut self) {
+        self.preparations.unselected.clear();
+    }
+}
+
+/// Notes what a placed pod waits for.
+fn note_preparing(state: &mut ClusterState, pod: PodId) {
+    let record = &state.pods[pod];
+    let Some(node) = record.stage.node() else {
+        return;
+    };
+    let open = state.open_claims(pod, node).unwrap_or_default();
+    let waits_for = match open.first() {
+        Some(claim) => format!("the volume of PersistentVolumeClaim {}", claim.name.1),
+        None => String::from("the volumes of other members of its gang"),
+    };
+    let (name, node) = (&record.name, &state.nodes[node].name);
+    let sentence = format!("pod {name} is to run on node {node}, and waits for {waits_for}");
+    if let Some(own) = &mut state.pods[pod].own {
+        (own.failure, own.prepares) = (Some(sentence.into()), true);
+    }
+}

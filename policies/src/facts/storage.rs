@@ -1,0 +1,294 @@
+//! Claims, volumes, and what says where there can be volumes.
+
+use super::{Amount, LabelSelector, Labels, NodeSelectorTerm, Uid};
+use alloc::{boxed::Box, vec::Vec};
+
+/// A use of a PersistentVolumeClaim by a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimUse {
+    /// The name of the claim, in the pod's namespace.
+    pub name: Box<str>,
+    /// The claim is made for this pod alone (`ephemeral`), and counts only if the pod controls it.
+    pub is_ephemeral: bool,
+}
+
+/// The kinds of objects that say where there are, or can be, volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StorageKind {
+    /// PersistentVolumeClaims.
+    Claim,
+    /// PersistentVolumes.
+    Volume,
+    /// StorageClasses of `storage.k8s.io`.
+    Class,
+    /// CSINodes of `storage.k8s.io`.
+    CsiNode,
+    /// CSIDrivers of `storage.k8s.io`.
+    CsiDriver,
+    /// CSIStorageCapacities of `storage.k8s.io`.
+    Capacity,
+}
+
+impl StorageKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Class,
+        Self::CsiDriver,
+        Self::CsiNode,
+        Self::Capacity,
+        Self::Volume,
+        Self::Claim,
+    ];
+}
+
+/// An object of a [`StorageKind`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorageFacts {
+    /// A PersistentVolumeClaim.
+    Claim(ClaimFacts),
+    /// A PersistentVolume.
+    Volume(VolumeFacts),
+    /// A StorageClass.
+    Class(StorageClassFacts),
+    /// A CSINode.
+    CsiNode(CsiNodeFacts),
+    /// A CSIDriver.
+    CsiDriver(CsiDriverFacts),
+    /// A CSIStorageCapacity.
+    Capacity(CapacityFacts),
+}
+
+impl StorageFacts {
+    /// The kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> StorageKind {
+        match self {
+            Self::Claim(_) => StorageKind::Claim,
+            Self::Volume(_) => StorageKind::Volume,
+            Self::Class(_) => StorageKind::Class,
+            Self::CsiNode(_) => StorageKind::CsiNode,
+            Self::CsiDriver(_) => StorageKind::CsiDriver,
+            Self::Capacity(_) => StorageKind::Capacity,
+        }
+    }
+
+    /// `metadata.namespace`, empty for kinds without namespaces, and `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> (&str, &str) {
+        match self {
+            Self::Claim(claim) => (&claim.namespace, &claim.name),
+            Self::Volume(volume) => ("", &volume.name),
+            Self::Class(class) => ("", &class.name),
+            Self::CsiNode(node) => ("", &node.name),
+            Self::CsiDriver(driver) => ("", &driver.name),
+            Self::Capacity(capacity) => (&capacity.namespace, &capacity.name),
+        }
+    }
+
+    /// `metadata.uid` of a claim; `None`: of an object of another kind, of which nothing depends on
+    /// the UID.
+    #[must_use]
+    pub fn uid(&self) -> Option<Uid> {
+        match self {
+            Self::Claim(claim) => Some(claim.uid),
+            _ => None,
+        }
+    }
+}
+
+/// How pods may use a volume, as bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct AccessModes(pub u8);
+
+impl AccessModes {
+    /// `ReadWriteOnce`: pods of one node.
+    pub const ONE_NODE: Self = Self(1);
+    /// `ReadOnlyMany`.
+    pub const READ_ONLY: Self = Self(2);
+    /// `ReadWriteMany`.
+    pub const MANY: Self = Self(4);
+    /// `ReadWriteOncePod`: one pod.
+    pub const ONE_POD: Self = Self(8);
+
+    /// Whether all of the other modes are among these.
+    #[must_use]
+    pub fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+/// A PersistentVolumeClaim as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// The storage class, from the annotation `volume.beta.kubernetes.io/storage-class` or
+    /// `spec.storageClassName`; empty: none.
+    pub class: Box<str>,
+    /// `spec.volumeName`.
+    pub volume: Option<Box<str>>,
+    /// The annotation `pv.kubernetes.io/bind-completed`: with a volume, the claim is bound.
+    pub bind_completed: bool,
+    /// `status.phase` is `Lost`: the volume of the claim is gone.
+    pub is_lost: bool,
+    /// The claim is being deleted.
+    pub is_deleting: bool,
+    /// `spec.resources.requests.storage`, in bytes; `None`: not said.
+    pub size: Option<Amount>,
+    /// `spec.accessModes`.
+    pub access: AccessModes,
+    /// `spec.volumeMode` is `Block`.
+    pub is_block: bool,
+    /// `spec.selector`, which volumes must match; `None`: all do.
+    pub selector: Option<LabelSelector>,
+    /// `spec.volumeAttributesClassName`; empty: none.
+    pub attributes_class: Box<str>,
+    /// The annotation `volume.kubernetes.io/selected-node`: where a volume is to be made.
+    pub selected_node: Option<Box<str>>,
+    /// The pod that controls the claim, which was made for it.
+    pub pod: Option<Uid>,
+}
+
+impl ClaimFacts {
+    /// Whether the claim has its volume for good.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.volume.is_some() && self.bind_completed
+    }
+}
+
+/// A PersistentVolume as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// `spec.nodeAffinity.required`: one of the terms must hold. `None`: every node does.
+    pub affinity: Option<Vec<NodeSelectorTerm>>,
+    /// `spec.claimRef`: the claim that has the volume, or is to get it; `None`: none.
+    pub claim: Option<ClaimReference>,
+    /// The storage class, from the annotation or the field; empty: none.
+    pub class: Box<str>,
+    /// `spec.capacity.storage`, in bytes.
+    pub size: Amount,
+    /// `spec.accessModes`.
+    pub access: AccessModes,
+    /// `spec.volumeMode` is `Block`.
+    pub is_block: bool,
+    /// `spec.volumeAttributesClassName`; empty: none.
+    pub attributes_class: Box<str>,
+    /// `status.phase` is `Available`.
+    pub is_available: bool,
+    /// The volume is being deleted.
+    pub is_deleting: bool,
+    /// `spec.csi`: driver and handle; `None`: another source, of which no node counts attachments.
+    pub csi: Option<(Box<str>, Box<str>)>,
+}
+
+/// `spec.claimRef` of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimReference {
+    /// `namespace`.
+    pub namespace: Box<str>,
+    /// `name`.
+    pub name: Box<str>,
+    /// `uid`; `None`: any claim of the name.
+    pub uid: Option<Uid>,
+}
+
+/// A StorageClass as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageClassFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `provisioner`; `kubernetes.io/no-provisioner`: volumes are made by hand.
+    pub provisioner: Box<str>,
+    /// `volumeBindingMode` is `WaitForFirstConsumer`: a claim gets its volume where its first pod
+    /// is to be.
+    pub waits: bool,
+    /// `allowedTopologies`: one of the terms must hold of a node where a volume is made. `None`:
+    /// every node will do.
+    pub topologies: Option<Vec<NodeSelectorTerm>>,
+}
+
+/// A CSINode as it was last seen: how many volumes can be attached to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsiNodeFacts {
+    /// `metadata.name`: that of the node.
+    pub name: Box<str>,
+    /// The drivers on the node, by name, each with `allocatable.count`; `None`: no limit.
+    pub drivers: Vec<(Box<str>, Option<u32>)>,
+}
+
+/// A CSIDriver as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsiDriverFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `spec.storageCapacity`: CSIStorageCapacities say where there is room for new volumes.
+    pub tells_capacity: bool,
+}
+
+/// A CSIStorageCapacity as it was last seen: how much room for new volumes of a class some nodes
+/// have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapacityFacts {
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `storageClassName`.
+    pub class: Box<str>,
+    /// The largest volume that can be made: `maximumVolumeSize`, else `capacity`, in bytes; `None`:
+    /// not said, so none can.
+    pub largest: Option<Amount>,
+    /// `nodeTopology`: which nodes reach it; `None`: none does.
+    pub nodes: Option<LabelSelector>,
+}
+
+/// What the claims of a pod ask of nodes, as the engine has worked it out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct VolumeNeeds {
+    /// Why the pod can be on no node now, as a sentence without the final point; `None`: nothing is
+    /// missing.
+    pub missing: Option<Box<str>>,
+    /// Where the volumes are, or can be: a node must be among all of these. Sorted, each once.
+    pub places: Vec<VolumePlaces>,
+    /// The zones of volumes. Sorted, each once.
+    pub zones: Vec<ZoneLabel>,
+}
+
+/// Where a volume is, or can be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumePlaces {
+    /// There is a volume; else one would have to be found or made.
+    pub is_bound: bool,
+    /// The name of the node that was selected for the volume, which is to be made there; `None`:
+    /// none was.
+    pub only_on: Option<Box<str>>,
+    /// Alternatives, of which one must hold. In each, one term of each list must hold; one without
+    /// lists holds of every node.
+    pub any_of: Vec<Vec<Vec<NodeSelectorTerm>>>,
+}
+
+/// A zone or region of a volume: a node in any zone or region must be in one of these.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZoneLabel {
+    /// The label, one of [`ZONE_LABELS`].
+    pub key: Box<str>,
+    /// The zones or regions, sorted.
+    pub values: Vec<Box<str>>,
+}
+
+/// The labels of a volume that say in which zones and regions it is.
+pub const ZONE_LABELS: [&str; 4] = [
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+];

@@ -1,0 +1,210 @@
+//! Claims of pods, and what they ask of nodes.
+//!
+//! What a pod's claims ask is worked out from the objects, and becomes a part of the pod's shape
+//! ([`VolumeNeeds`]): so pods whose claims ask alike are one class, and the static filters judge
+//! it. It is worked out anew when an object changes that it depends on.
+//!
+//! Sources: the plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits.
+
+mod limits;
+mod needs;
+mod open;
+mod users;
+
+pub(crate) use open::OpenClaim;
+
+use super::ClusterState;
+use crate::facts::{
+    CapacityFacts, ClaimFacts, CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts,
+    StorageKind, VolumeFacts,
+};
+use crate::ids::PodId;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use core::borrow::Borrow;
+
+/// A namespace and a name; the namespace is empty for kinds without.
+pub(crate) type Named = (Box<str>, Box<str>);
+
+/// All objects about volumes.
+#[derive(Debug, Default)]
+pub(crate) struct Storage {
+    claims: BTreeMap<Named, ClaimFacts>,
+    volumes: BTreeMap<Box<str>, VolumeFacts>,
+    /// The names of the volumes that claims have, or are to get, by claim.
+    kept: BTreeMap<Named, BTreeSet<Box<str>>>,
+    /// The claims that name each volume as theirs, whether or not there is such a volume.
+    named: BTreeMap<Box<str>, BTreeSet<Named>>,
+    classes: BTreeMap<Box<str>, StorageClassFacts>,
+    csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
+    drivers: BTreeMap<Box<str>, CsiDriverFacts>,
+    capacities: BTreeMap<Named, CapacityFacts>,
+    /// The pods that use each claim and have not ended, whether or not there is such a claim.
+    users: BTreeMap<Named, BTreeSet<PodId>>,
+    /// The drivers that some CSINode limits, each with the number of such CSINodes.
+    limited: BTreeMap<Box<str>, u32>,
+    /// Claims whose pods may ask for something else now.
+    changed: BTreeSet<Named>,
+    /// Every claim is to be looked at anew.
+    all_changed: bool,
+    /// Nodes with another CSINode; and all nodes, if other drivers are limited now.
+    nodes_changed: BTreeSet<Box<str>>,
+    all_nodes_changed: bool,
+}
+
+impl Storage {
+    /// The names of all known objects of a kind.
+    pub(crate) fn names(&self, kind: StorageKind) -> Vec<Named> {
+        let names: Vec<&Box<str>> = match kind {
+            StorageKind::Claim => return self.claims.keys().cloned().collect(),
+            StorageKind::Capacity => return self.capacities.keys().cloned().collect(),
+            StorageKind::Volume => self.volumes.keys().collect(),
+            StorageKind::Class => self.classes.keys().collect(),
+            StorageKind::CsiNode => self.csi_nodes.keys().collect(),
+            StorageKind::CsiDriver => self.drivers.keys().collect(),
+        };
+        let names = names.into_iter();
+        names.map(|name| ("".into(), name.clone())).collect()
+    }
+
+    /// A claim; `None`: there is none of this name.
+    pub(crate) fn claim(&self, name: &Named) -> Option<&ClaimFacts> {
+        self.claims.get(name)
+    }
+
+    /// Whether pods may ask for something else than was worked out last.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.all_changed || !self.changed.is_empty()
+    }
+
+    /// Whether no pod uses a claim.
+    fn is_unused(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Takes in a claim, or that it is gone.
+    fn set_claim(&mut self, name: &Named, facts: Option<ClaimFacts>) {
+        self.changed.insert(name.clone());
+        let volume = facts.as_ref().and_then(|facts| facts.volume.clone());
+        let before = match facts {
+            Some(facts) => self.claims.insert(name.clone(), facts),
+            None => self.claims.remove(name),
+        };
+        if let Some(volume) = before.and_then(|before| before.volume) {
+            take_out(&mut self.named, &volume, name);
+        }
+        if let Some(volume) = volume {
+            self.named.entry(volume).or_default().insert(name.clone());
+        }
+    }
+
+    /// Takes in a volume, or that it is gone.
+    fn set_volume(&mut self, name: &str, facts: Option<VolumeFacts>) {
+        let claim_of = |facts: &VolumeFacts| -> Option<Named> {
+            let claim = facts.claim.as_ref()?;
+            Some((claim.namespace.clone(), claim.name.clone()))
+        };
+        let claim = facts.as_ref().and_then(claim_of);
+        let before = match facts {
+            Some(facts) => self.volumes.insert(name.into(), facts),
+            None => self.volumes.remove(name),
+        };
+        if let Some(claim) = before.as_ref().and_then(claim_of) {
+            take_out(&mut self.kept, &claim, name);
+            self.changed.insert(claim);
+        }
+        let named = self.named.get(name).into_iter().flatten();
+        self.changed.extend(named.cloned());
+        if let Some(claim) = claim {
+            self.changed.insert(claim.clone());
+            self.kept.entry(claim).or_default().insert(name.into());
+        }
+    }
+
+    /// Notes that claims of a class, or only those without a volume, may ask for something else.
+    fn class_changed(&mut self, class: &str, unbound_only: bool) {
+        for name in self.users.keys() {
+            let claim = self.claims.get(name).filter(|claim| *claim.class == *class);
+            if claim.is_some_and(|claim| !unbound_only || !claim.is_bound()) {
+                self.changed.insert(name.clone());
+            }
+        }
+    }
+}
+
+/// Takes a member out of the set of a key, and the set away if it is empty then.
+fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
+    sets: &mut BTreeMap<K, BTreeSet<T>>,
+    key: &K,
+    member: &Q,
+) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(member);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}
+
+impl ClusterState {
+    pub(crate) fn apply_storage(&mut self, facts: StorageFacts) {
+        let storage = &mut self.storage;
+        match facts {
+            StorageFacts::Claim(facts) => {
+                let name = (facts.namespace.clone(), facts.name.clone());
+                storage.set_claim(&name, Some(facts));
+            }
+            StorageFacts::Volume(facts) => {
+                let name = facts.name.clone();
+                storage.set_volume(&name, Some(facts));
+            }
+            StorageFacts::Class(facts) => {
+                let name = facts.name.clone();
+                storage.classes.insert(name.clone(), facts);
+                storage.class_changed(&name, false);
+            }
+            StorageFacts::CsiNode(facts) => {
+                let name = facts.name.clone();
+                storage.set_csi_node(&name, Some(facts));
+            }
+            StorageFacts::CsiDriver(facts) => {
+                storage.drivers.insert(facts.name.clone(), facts);
+                storage.all_changed = true;
+            }
+            StorageFacts::Capacity(facts) => {
+                let class = facts.class.clone();
+                let name = (facts.namespace.clone(), facts.name.clone());
+                let before = storage.capacities.insert(name, facts);
+                if let Some(before) = before.filter(|before| before.class != class) {
+                    storage.class_changed(&before.class, true);
+                }
+                storage.class_changed(&class, true);
+            }
+        }
+    }
+
+    pub(crate) fn delete_storage(&mut self, kind: StorageKind, name: &Named) {
+        let storage = &mut self.storage;
+        match kind {
+            StorageKind::Claim => storage.set_claim(name, None),
+            StorageKind::Volume => storage.set_volume(&name.1, None),
+            StorageKind::Class => {
+                storage.classes.remove(&name.1);
+                storage.class_changed(&name.1, false);
+            }
+            StorageKind::CsiNode => storage.set_csi_node(&name.1, None),
+            StorageKind::CsiDriver => {
+                storage.drivers.remove(&name.1);
+                storage.all_changed = true;
+            }
+            StorageKind::Capacity => {
+                if let Some(before) = storage.capacities.remove(name) {
+                    storage.class_changed(&before.class, true);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Claims: where their volumes are to be made.
+
+use super::status::OTHER_UID;
+use super::{Answer, ApiServer, Name, found};
+use gpu_batch_policies::command::SelectNode;
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind};
+
+impl ApiServer {
+    /// Says where the volume of a claim is to be made. As in Kubernetes the node is not looked at.
+    pub(super) fn select_node(&mut self, select: SelectNode) -> Answer {
+        let name = Name {
+            kind: Kind::Storage(StorageKind::Claim),
+            namespace: select.namespace,
+            name: select.name,
+        };
+        let Some(old) = self.get(&name).cloned() else {
+            return Answer::NotFound;
+        };
+        let Object::Storage(StorageFacts::Claim(claim)) = &old.object else {
+            return Answer::NotFound;
+        };
+        if claim.uid != select.uid {
+            return Answer::Invalid(OTHER_UID);
+        }
+        let claim = StorageFacts::Claim(ClaimFacts {
+            selected_node: select.node,
+            ..claim.clone()
+        });
+        let status = old.status.clone();
+        found(self.change(name, &old, Object::Storage(claim), status))
+    }
+}
