@@ -190,6 +190,41 @@ fn a_refused_selection_gives_the_places_back() {
 }
 
 #[test]
+fn an_answer_that_comes_with_the_end_of_its_pod_does_no_harm() {
+    for answer in [refused(), lost(), throttled()] {
+        let mut world = World::new();
+        world.apply((
+            zones(),
+            storage_class("fast"),
+            claim("c", "fast"),
+            pod("p", 8).claims("c"),
+        ));
+        let commands = world.commands();
+        world.delete("p");
+        for command in commands {
+            world.carry_out(command, answer.clone());
+        }
+        assert_eq!(world.selections, 1);
+        world.settle();
+        world.then(pod("others-0 others-1 others-2 others-3", 8));
+        assert_eq!(world.binds, 4);
+    }
+}
+
+#[test]
+fn a_gang_gives_back_its_places_if_a_node_goes_while_its_volumes_are_made() {
+    let mut world = World::new();
+    world.no_provisioner = true;
+    world.then((zones(), pair()));
+    assert_eq!(world.places("g-0 g-1"), "a1 a2");
+    world.lose_node("a2");
+    world.no_provisioner = false;
+    world.settle();
+    world.later(60_000);
+    assert_eq!((world.binds, world.is_placed("g-1")), (2, true));
+}
+
+#[test]
 fn a_pod_that_is_deleted_while_its_volume_is_made_leaves_nothing_behind() {
     let mut world = World::new();
     world.no_provisioner = true;
@@ -337,7 +372,8 @@ fn volumes_that_are_made_by_hand_are_not_chosen() {
     let message = world.pod("p").message;
     assert!(message.contains("set spec.claimRef"), "{message}");
     // The owner gives the volume to the claim, and Kubernetes binds the two.
-    world.then(volume("v", 1).of_claim("c").reached_from(ZONE, "b"));
+    let kept = volume("v", 1).of_class("local").of_claim("c");
+    world.then(kept.reached_from(ZONE, "b"));
     assert_eq!((world.places("p"), world.binds), ("b1".into(), 0));
     change_claim(&mut world, "c", |claim| {
         claim.volume = Some("v".into());

@@ -78,11 +78,15 @@ impl Binder {
             return None;
         }
         let until_ms = now_ms.saturating_add(PREPARING_MS);
-        for (pod, _) in placed {
-            let uid = state.pods[*pod].uid;
+        let placed = placed.iter().map(|(pod, _)| *pod);
+        let not_planned: Vec<PodId> = placed
+            .filter(|pod| !state.pods[*pod].is_planned())
+            .collect();
+        for pod in not_planned {
+            let uid = state.pods[pod].uid;
             self.preparations.pods.insert(uid);
             self.timers.set(until_ms, Timer::Binding(uid));
-            note_preparing(state, *pod);
+            note_preparing(state, pod);
             self.tell_failure(state, uid);
         }
         Some(Step::Preparing(until_ms))
@@ -180,6 +184,10 @@ impl Binder {
             return;
         };
         let (pod, name) = (selection.pod, selection.claim.1.clone());
+        if assumed(state, pod).is_none() {
+            // Events have overtaken the pod; its preparation ends when they are followed.
+            return;
+        }
         let wait_ms = match outcome {
             Outcome::Done => {
                 selection.is_told = true;
