@@ -29,6 +29,7 @@ pub(crate) mod reach;
 pub(crate) mod relations;
 pub(crate) mod runtimes;
 mod score;
+pub(crate) mod sets;
 pub(crate) mod storage;
 mod submitted;
 pub(crate) mod tables;

@@ -153,7 +153,7 @@ impl VictimsAsked {
 /// Reads the body of a request from kube-scheduler.
 ///
 /// # Errors
-/// What is wrong with the body, and the kind of the object if it belongs to another API.
+/// The body cannot be read. The sentence names the kind of an object of another API.
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -7,8 +7,7 @@ use gpu_batch_policies::command::{
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{
-    ClaimReference, GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind,
-    Uid, VolumeFacts,
+    GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind, Uid,
 };
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
@@ -477,27 +476,12 @@ impl World {
             return;
         };
         claim.selected_node = select.node;
-        let mut told = Vec::new();
-        let is_made = claim.selected_node.is_some() && claim.volume.is_none();
-        if is_made && !self.no_provisioner {
-            let volume = VolumeFacts {
-                claim: Some(ClaimReference {
-                    namespace: claim.namespace.clone(),
-                    name: claim.name.clone(),
-                    uid: Some(claim.uid),
-                }),
-                class: claim.class.clone(),
-                size: claim.size.unwrap_or(0),
-                access: claim.access,
-                is_block: claim.is_block,
-                attributes_class: claim.attributes_class.clone(),
-                is_available: false,
-                ..crate::volume(&format!("pvc-{}", claim.uid), 0).facts()
-            };
-            claim.volume = Some(volume.name.clone());
-            claim.bind_completed = true;
-            told.push(Object::Storage(StorageFacts::Volume(volume)));
-        }
+        let volume = match self.no_provisioner {
+            true => None,
+            false => claim.provision(),
+        };
+        let made = volume.map(|volume| Object::Storage(StorageFacts::Volume(volume)));
+        let mut told: Vec<Object> = made.into_iter().collect();
         told.push(Object::Storage(StorageFacts::Claim(claim.clone())));
         for object in told {
             self.objects.insert(object.key(), object.clone());

@@ -148,7 +148,8 @@ pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
     report?.node.map(Into::into)
 }
 
-/// What is said of a pod after an engine has acted.
+/// The report on a pod, once an engine that leads has placed what it can; `None`: there is no such
+/// pod.
 fn settled(objects: Vec<Object>, name: &str) -> Option<PodReport> {
     let mut world = World::with(Settings {
         evictions: Evictions {
@@ -166,7 +167,7 @@ fn settled(objects: Vec<Object>, name: &str) -> Option<PodReport> {
     reports.into_iter().find(|pod| *pod.name == *name)
 }
 
-/// What is missing of a pod's volumes, as a sentence; an engine that does not act does not say it.
+/// The sentence about a volume that a pod lacks. Only an engine that leads says it.
 fn missing(objects: &[Object], pod: &PodFacts) -> Option<String> {
     if pod.claims.is_empty() {
         return None;

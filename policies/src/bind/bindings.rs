@@ -631,6 +631,21 @@ impl Binder {
     }
 }
 
+/// How long to wait before a request is made again that was not done, or perhaps not.
+fn pause_ms(settings: &Settings, outcome: &Outcome) -> u64 {
+    let wait_ms = match outcome {
+        Outcome::Throttled { retry_after_ms } => *retry_after_ms,
+        Outcome::Done
+        | Outcome::Refused { .. }
+        | Outcome::Unknown { .. }
+        | Outcome::Conflict { .. }
+        | Outcome::NotFound
+        | Outcome::Observed(_)
+        | Outcome::Lease(_) => settings.retry_after_ms,
+    };
+    wait_ms.max(1)
+}
+
 /// The pod and the node of a binding; `None`: events have overtaken it.
 fn assumed(state: &ClusterState, uid: Uid) -> Option<(&Pod, NodeId)> {
     let pod = &state.pods[*state.pod_ids.get(&uid)?];

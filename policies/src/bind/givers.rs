@@ -10,6 +10,7 @@ use crate::facts::Uid;
 use crate::ids::{GangId, PodId};
 use crate::queues::{ClaimKind, Demand, Giver, QueueId, add_demand};
 use crate::state::ClusterState;
+use crate::state::sets::{put_in, take_out};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -68,20 +69,14 @@ impl Giving {
     /// Counts what queues give for a taking.
     pub(crate) fn count(&mut self, to: GangId, givers: &Givers) {
         for giver in &givers.now {
-            let takers = self.takers.entry(giver.clone()).or_default();
-            takers.insert(to);
+            put_in(&mut self.takers, giver.clone(), to);
         }
     }
 
     /// The exact reverse of [`Giving::count`].
     pub(crate) fn uncount(&mut self, to: GangId, givers: &Givers) {
         for giver in &givers.now {
-            if let Some(takers) = self.takers.get_mut(giver) {
-                takers.remove(&to);
-                if takers.is_empty() {
-                    self.takers.remove(giver);
-                }
-            }
+            take_out(&mut self.takers, giver, &to);
         }
     }
 

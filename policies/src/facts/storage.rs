@@ -1,7 +1,7 @@
 //! Claims, volumes, and what says where there can be volumes.
 
 use super::{Amount, LabelSelector, Labels, NodeSelectorTerm, Uid};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 
 /// A use of a PersistentVolumeClaim by a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +158,36 @@ impl ClaimFacts {
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.volume.is_some() && self.bind_completed
+    }
+
+    /// Does what a provisioner does for a claim without a volume for which a node was selected:
+    /// makes a volume, which every node reaches, and binds the claim to it. `None`: the claim has a
+    /// volume, or no node.
+    pub fn provision(&mut self) -> Option<VolumeFacts> {
+        if self.selected_node.is_none() || self.volume.is_some() {
+            return None;
+        }
+        let volume = VolumeFacts {
+            name: format!("pvc-{}", self.uid).into(),
+            labels: Labels::new(),
+            affinity: None,
+            claim: Some(ClaimReference {
+                namespace: self.namespace.clone(),
+                name: self.name.clone(),
+                uid: Some(self.uid),
+            }),
+            class: self.class.clone(),
+            size: self.size.unwrap_or(0),
+            access: self.access,
+            is_block: self.is_block,
+            attributes_class: self.attributes_class.clone(),
+            is_available: false,
+            is_deleting: false,
+            csi: None,
+        };
+        self.volume = Some(volume.name.clone());
+        self.bind_completed = true;
+        Some(volume)
     }
 }
 

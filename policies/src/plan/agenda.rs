@@ -28,6 +28,7 @@ use crate::plan::order::{CandidateKey, CandidateKind};
 use crate::queues::{LineUp, QueueId};
 use crate::settings::Queueing;
 use crate::state::ClusterState;
+use crate::state::sets::{put_in, take_out};
 use alloc::collections::{BTreeMap, BTreeSet};
 use freed::Freed;
 use line_ups::LineUps;
@@ -226,21 +227,6 @@ impl Agenda {
         }
         if !remains {
             take_out(&mut self.lacking, &shortfall, &queue);
-        }
-    }
-}
-
-/// Adds `one` to the set of a key; the set is made if it is missing.
-fn put_in<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: K, one: T) {
-    sets.entry(key).or_default().insert(one);
-}
-
-/// Removes `one` from the set of a key, and the set if it is empty then.
-fn take_out<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, one: &T) {
-    if let Some(set) = sets.get_mut(key) {
-        set.remove(one);
-        if set.is_empty() {
-            sets.remove(key);
         }
     }
 }

@@ -52,6 +52,7 @@ use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::sets::take_out;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use doubts::Seen;
@@ -213,12 +214,7 @@ impl Reservations {
         self.behind.remove(&id);
         self.startless.forget(id);
         self.tries.take_if(|(gang, _)| *gang == id);
-        if let Some(line) = self.unpromised.get_mut(&queue) {
-            line.remove(&(key.clone(), id));
-            if line.is_empty() {
-                self.unpromised.remove(&queue);
-            }
-        }
+        take_out(&mut self.unpromised, &queue, &(key.clone(), id));
     }
 
     /// When something happens by itself; `None`: never.

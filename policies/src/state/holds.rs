@@ -15,6 +15,7 @@
 
 use super::ClusterState;
 use super::pod::Pod;
+use super::sets::take_out;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{Demand, QueueId, add_demand};
@@ -218,12 +219,7 @@ impl ClusterState {
         }
         for (class, node) in &hold.places {
             self.nodes[*node].count_held(&self.classes[*class], false);
-            if let Some(on_node) = self.holds.by_node.get_mut(node) {
-                on_node.remove(&holder);
-                if on_node.is_empty() {
-                    self.holds.by_node.remove(node);
-                }
-            }
+            take_out(&mut self.holds.by_node, node, &holder);
             self.node_changed(*node, announce);
         }
         Some(hold)

@@ -5,6 +5,7 @@ use super::ClusterState;
 use super::gang::{Gang, GangKey, GroupTree};
 use super::holds::Holder;
 use super::pod::{Own, Pod, Stage};
+use super::sets::{put_in, take_out};
 use crate::command::ObjectReference;
 use crate::event::Kind;
 use crate::facts::{GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
@@ -160,7 +161,8 @@ impl ClusterState {
     /// Enters a pod under its controlling owner, which may make it part of a gang.
     pub(crate) fn note_owner(&mut self, pod: PodId) {
         if let Some(owner) = self.pods[pod].owner() {
-            self.owned.entry(owner.uid).or_default().insert(pod);
+            let uid = owner.uid;
+            put_in(&mut self.owned, uid, pod);
         }
     }
 
@@ -168,12 +170,7 @@ impl ClusterState {
         let Some(uid) = self.pods[pod].owner().map(|owner| owner.uid) else {
             return;
         };
-        if let Some(pods) = self.owned.get_mut(&uid) {
-            pods.remove(&pod);
-            if pods.is_empty() {
-                self.owned.remove(&uid);
-            }
-        }
+        take_out(&mut self.owned, &uid, &pod);
     }
 
     /// Whether a waiting member could start one day as it stands: nothing about the pod or its gang

@@ -14,6 +14,7 @@ mod users;
 pub(crate) use open::OpenClaim;
 
 use super::ClusterState;
+use super::sets::{put_in, take_out};
 use crate::facts::{
     CapacityFacts, ClaimFacts, CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts,
     StorageKind, VolumeFacts,
@@ -24,7 +25,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::borrow::Borrow;
 
 /// A namespace and a name; the namespace is empty for kinds without.
 pub(crate) type Named = (Box<str>, Box<str>);
@@ -48,6 +48,10 @@ pub(crate) struct Storage {
     limited: BTreeMap<Box<str>, u32>,
     /// Claims whose pods may ask for something else now.
     changed: BTreeSet<Named>,
+    /// StorageClasses whose claims may ask for something else now.
+    classes_changed: BTreeSet<Box<str>>,
+    /// StorageClasses whose claims without a volume may get one elsewhere now.
+    room_changed: BTreeSet<Box<str>>,
     /// Every claim is to be looked at anew.
     all_changed: bool,
     /// Nodes with another CSINode; and all nodes, if other drivers are limited now.
@@ -70,6 +74,41 @@ impl Storage {
         names.map(|name| ("".into(), name.clone())).collect()
     }
 
+    /// Whether an object is known just as it is said to be.
+    fn knows(&self, facts: &StorageFacts) -> bool {
+        let (namespace, name) = facts.name();
+        let named = || (namespace.into(), name.into());
+        match facts {
+            StorageFacts::Claim(facts) => self.claims.get(&named()) == Some(facts),
+            StorageFacts::Volume(facts) => self.volumes.get(name) == Some(facts),
+            StorageFacts::Class(facts) => self.classes.get(name) == Some(facts),
+            StorageFacts::CsiNode(facts) => self.csi_nodes.get(name) == Some(facts),
+            StorageFacts::CsiDriver(facts) => self.drivers.get(name) == Some(facts),
+            StorageFacts::Capacity(facts) => self.capacities.get(&named()) == Some(facts),
+        }
+    }
+
+    /// Takes the claims whose pods may ask for something else now.
+    fn take_changed(&mut self) -> BTreeSet<Named> {
+        let mut changed = core::mem::take(&mut self.changed);
+        let classes = core::mem::take(&mut self.classes_changed);
+        let with_room = core::mem::take(&mut self.room_changed);
+        let all = core::mem::take(&mut self.all_changed);
+        if !all && classes.is_empty() && with_room.is_empty() {
+            return changed;
+        }
+        let concerns = |claim: &ClaimFacts| {
+            classes.contains(&claim.class)
+                || (!claim.is_bound() && with_room.contains(&claim.class))
+        };
+        for name in self.users.keys() {
+            if all || self.claims.get(name).is_some_and(concerns) {
+                changed.insert(name.clone());
+            }
+        }
+        changed
+    }
+
     /// A claim; `None`: there is none of this name.
     pub(crate) fn claim(&self, name: &Named) -> Option<&ClaimFacts> {
         self.claims.get(name)
@@ -77,7 +116,8 @@ impl Storage {
 
     /// Whether pods may ask for something else than was worked out last.
     pub(crate) fn is_changed(&self) -> bool {
-        self.all_changed || !self.changed.is_empty()
+        let of_classes = self.classes_changed.is_empty() && self.room_changed.is_empty();
+        self.all_changed || !self.changed.is_empty() || !of_classes
     }
 
     /// Whether no pod uses a claim.
@@ -97,7 +137,7 @@ impl Storage {
             take_out(&mut self.named, &volume, name);
         }
         if let Some(volume) = volume {
-            self.named.entry(volume).or_default().insert(name.clone());
+            put_in(&mut self.named, volume, name.clone());
         }
     }
 
@@ -120,31 +160,7 @@ impl Storage {
         self.changed.extend(named.cloned());
         if let Some(claim) = claim {
             self.changed.insert(claim.clone());
-            self.kept.entry(claim).or_default().insert(name.into());
-        }
-    }
-
-    /// Notes that claims of a class, or only those without a volume, may ask for something else.
-    fn class_changed(&mut self, class: &str, unbound_only: bool) {
-        for name in self.users.keys() {
-            let claim = self.claims.get(name).filter(|claim| *claim.class == *class);
-            if claim.is_some_and(|claim| !unbound_only || !claim.is_bound()) {
-                self.changed.insert(name.clone());
-            }
-        }
-    }
-}
-
-/// Takes a member out of the set of a key, and the set away if it is empty then.
-fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
-    sets: &mut BTreeMap<K, BTreeSet<T>>,
-    key: &K,
-    member: &Q,
-) {
-    if let Some(set) = sets.get_mut(key) {
-        set.remove(member);
-        if set.is_empty() {
-            sets.remove(key);
+            put_in(&mut self.kept, claim, name.into());
         }
     }
 }
@@ -152,6 +168,9 @@ fn take_out<K: Ord, T: Ord + Borrow<Q>, Q: Ord + ?Sized>(
 impl ClusterState {
     pub(crate) fn apply_storage(&mut self, facts: StorageFacts) {
         let storage = &mut self.storage;
+        if storage.knows(&facts) {
+            return;
+        }
         match facts {
             StorageFacts::Claim(facts) => {
                 let name = (facts.namespace.clone(), facts.name.clone());
@@ -162,9 +181,8 @@ impl ClusterState {
                 storage.set_volume(&name, Some(facts));
             }
             StorageFacts::Class(facts) => {
-                let name = facts.name.clone();
-                storage.classes.insert(name.clone(), facts);
-                storage.class_changed(&name, false);
+                storage.classes_changed.insert(facts.name.clone());
+                storage.classes.insert(facts.name.clone(), facts);
             }
             StorageFacts::CsiNode(facts) => {
                 let name = facts.name.clone();
@@ -175,13 +193,12 @@ impl ClusterState {
                 storage.all_changed = true;
             }
             StorageFacts::Capacity(facts) => {
-                let class = facts.class.clone();
+                storage.room_changed.insert(facts.class.clone());
                 let name = (facts.namespace.clone(), facts.name.clone());
                 let before = storage.capacities.insert(name, facts);
-                if let Some(before) = before.filter(|before| before.class != class) {
-                    storage.class_changed(&before.class, true);
-                }
-                storage.class_changed(&class, true);
+                storage
+                    .room_changed
+                    .extend(before.map(|before| before.class));
             }
         }
     }
@@ -193,7 +210,7 @@ impl ClusterState {
             StorageKind::Volume => storage.set_volume(&name.1, None),
             StorageKind::Class => {
                 storage.classes.remove(&name.1);
-                storage.class_changed(&name.1, false);
+                storage.classes_changed.insert(name.1.clone());
             }
             StorageKind::CsiNode => storage.set_csi_node(&name.1, None),
             StorageKind::CsiDriver => {
@@ -201,9 +218,10 @@ impl ClusterState {
                 storage.all_changed = true;
             }
             StorageKind::Capacity => {
-                if let Some(before) = storage.capacities.remove(name) {
-                    storage.class_changed(&before.class, true);
-                }
+                let before = storage.capacities.remove(name);
+                storage
+                    .room_changed
+                    .extend(before.map(|before| before.class));
             }
         }
     }

@@ -3,9 +3,7 @@
 use super::Cluster;
 use crate::api_server::{Answer, Request, Sort, Version};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{
-    ClaimFacts, ClaimReference, StorageFacts, StorageKind, UnixMs, VolumeFacts,
-};
+use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind, UnixMs};
 
 impl Cluster {
     /// Makes the volumes of claims for which a node was selected since a version, and binds the
@@ -35,30 +33,11 @@ impl Cluster {
 /// Makes the volume of a claim for which a node was selected, unless it has one. Returns what is
 /// new: the volume, and the claim.
 pub(crate) fn provisioned(claim: &mut ClaimFacts) -> Vec<StorageFacts> {
-    let mut new = Vec::new();
-    if claim.selected_node.is_some() && claim.volume.is_none() {
-        let volume = VolumeFacts {
-            name: format!("pvc-{}", claim.uid).into(),
-            labels: Vec::new(),
-            affinity: None,
-            claim: Some(ClaimReference {
-                namespace: claim.namespace.clone(),
-                name: claim.name.clone(),
-                uid: Some(claim.uid),
-            }),
-            class: claim.class.clone(),
-            size: claim.size.unwrap_or(0),
-            access: claim.access,
-            is_block: claim.is_block,
-            attributes_class: claim.attributes_class.clone(),
-            is_available: false,
-            is_deleting: false,
-            csi: None,
-        };
-        claim.volume = Some(volume.name.clone());
-        claim.bind_completed = true;
-        new.push(StorageFacts::Volume(volume));
-    }
+    let mut new: Vec<_> = claim
+        .provision()
+        .map(StorageFacts::Volume)
+        .into_iter()
+        .collect();
     new.push(StorageFacts::Claim(claim.clone()));
     new
 }

@@ -17,7 +17,7 @@
 //! again, kube-scheduler hears that no node will do. If a gang has begun when a member loses its
 //! place, the gang is unwound as any other that cannot be completed.
 
-use super::{Offer, Step, assumed};
+use super::{Offer, Step, assumed, pause_ms};
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
@@ -114,17 +114,9 @@ impl Binder {
                 let why = format!("the API server refused to offer pod {name}: {message}");
                 self.refuse(state, settings, progress, (uid, why.into()), now_ms);
             }
-            Outcome::Throttled { retry_after_ms } => {
-                let wait_ms = retry_after_ms.max(1);
-                self.again(state, (uid, next(offer.is_nominated)), now_ms, wait_ms);
-            }
             // The pod may be gone, of which the watch tells.
-            Outcome::Unknown { .. }
-            | Outcome::Conflict { .. }
-            | Outcome::NotFound
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                let wait_ms = settings.retry_after_ms.max(1);
+            uncertain => {
+                let wait_ms = pause_ms(settings, &uncertain);
                 self.again(state, (uid, next(offer.is_nominated)), now_ms, wait_ms);
             }
         }

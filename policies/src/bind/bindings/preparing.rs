@@ -17,7 +17,7 @@
 //!
 //! Source: `BindPodVolumes` of the plugin VolumeBinding, which waits for 10 minutes, too.
 
-use super::{Step, assumed, gang_members};
+use super::{Step, assumed, gang_members, pause_ms};
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 /// How long the volumes of a pod may take.
 const PREPARING_MS: u64 = 600_000;
 
-/// What is under way for claims.
+/// Pods that wait for volumes, and the requests about nodes of their claims.
 #[derive(Debug, Default)]
 pub(in crate::bind) struct Preparations {
     /// Pods whose gang waits for volumes.
@@ -188,28 +188,21 @@ impl Binder {
             // Events have overtaken the pod; its preparation ends when they are followed.
             return;
         }
-        let wait_ms = match outcome {
-            Outcome::Done => {
-                selection.is_told = true;
-                return;
-            }
+        match outcome {
+            Outcome::Done => selection.is_told = true,
             Outcome::Refused { message } => {
                 let why = format!(
                     "the API server refused to select a node for PersistentVolumeClaim {name}: \
                      {message}"
                 );
-                return self.refuse(state, settings, progress, (pod, why.into()), now_ms);
+                self.refuse(state, settings, progress, (pod, why.into()), now_ms);
             }
-            Outcome::Throttled { retry_after_ms } => retry_after_ms,
             // The claim may be gone, of which the watch tells.
-            Outcome::Unknown { .. }
-            | Outcome::Conflict { .. }
-            | Outcome::NotFound
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => settings.retry_after_ms,
-        };
-        let at_ms = now_ms.saturating_add(wait_ms.max(1));
-        self.timers.set(at_ms, Timer::Binding(pod));
+            uncertain => {
+                let at_ms = now_ms.saturating_add(pause_ms(settings, &uncertain));
+                self.timers.set(at_ms, Timer::Binding(pod));
+            }
+        }
     }
 
     /// Goes on with pods whose claims have changed, and ends the preparations of pods that have no

@@ -116,9 +116,9 @@ impl Storage {
         }
         let mut any_of: Vec<Vec<Vec<NodeSelectorTerm>>> = Vec::new();
         // Where a node is selected already, a volume is to be made.
-        let kept = self.kept_for(claim);
-        for volume in kept.filter(|_| claim.selected_node.is_none()) {
-            any_of.push(volume.affinity.iter().cloned().collect());
+        if claim.selected_node.is_none() {
+            let kept = self.kept_for(claim);
+            any_of.extend(kept.map(|volume| volume.affinity.iter().cloned().collect()));
         }
         if !class.provisioner.is_empty() && *class.provisioner != *NO_PROVISIONER {
             any_of.extend(self.provisioned(class, claim));

@@ -1,23 +1,24 @@
 //! Which pods use which claims, and what they ask for with them.
 
-use super::{Named, Storage, take_out};
+use super::{Named, Storage};
 use crate::facts::{ClaimUse, PodShape, UnixMs};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
+use crate::state::sets::{put_in, take_out};
 use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 impl ClusterState {
     /// Notes which claims a pod uses that has come or changed: none once it has ended.
     pub(in crate::state) fn note_claims(&mut self, pod: PodId, claims: &[ClaimUse]) {
         let record = &mut self.pods[pod];
+        if record.claims.as_deref().map_or(&[][..], Vec::as_slice) == claims {
+            return;
+        }
         let before = match claims.is_empty() {
             true => record.claims.take(),
             false => record.claims.replace(Box::new(claims.to_vec())),
         };
-        if before.is_none() && claims.is_empty() {
-            return;
-        }
         let namespace = record.namespace.clone();
         let named = |claim: &ClaimUse| (namespace.clone(), claim.name.clone());
         for claim in before.into_iter().flat_map(|claims| *claims) {
@@ -28,7 +29,7 @@ impl ClusterState {
         for claim in claims {
             let name = named(claim);
             self.storage.changed.insert(name.clone());
-            self.storage.users.entry(name).or_default().insert(pod);
+            put_in(&mut self.storage.users, name, pod);
         }
     }
 
@@ -63,10 +64,7 @@ impl ClusterState {
             storage.nodes_changed = self.node_ids.keys().cloned().collect();
         }
         let nodes = core::mem::take(&mut storage.nodes_changed);
-        let mut changed = core::mem::take(&mut storage.changed);
-        if core::mem::take(&mut storage.all_changed) {
-            changed = storage.users.keys().cloned().collect();
-        }
+        let changed = storage.take_changed();
         for node in nodes {
             self.limit_node(&node, now_ms);
         }

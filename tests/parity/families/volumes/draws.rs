@@ -19,7 +19,7 @@ const SIZES: &[&str] = &["1Gi", "1Gi", "1024Mi", "1073741823", "1025Mi", "5Gi", 
 /// A class, or what would be one if its name were known.
 pub(super) struct Class {
     pub(super) name: &'static str,
-    /// Nobody makes volumes of the class but users.
+    /// The class has no provisioner: users make its volumes.
     pub(super) by_hand: bool,
     pub(super) object: Value,
 }
