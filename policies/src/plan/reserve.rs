@@ -424,11 +424,11 @@ impl Planner {
         }
         // The room of an eviction plan is held already.
         let claims = self.waiting[id].claim.awaited.is_some();
-        if settings.reservations == 0 || !for_room || claims {
-            return Wish::Refused;
-        }
         if reason == Reason::Reserved {
             self.reservations.behind.insert(id);
+        }
+        if settings.reservations == 0 || !for_room || claims {
+            return Wish::Refused;
         }
         if counts.needed == 0 {
             // Surplus waits behind promises, and gets none.

@@ -316,23 +316,22 @@ fn obstacle(
         // All were refused, and the first one is told. Behind promises there was room for one.
         alternatives.truncate(1);
     }
-    let known = refused.and_then(|refused| refused.by_nodes.as_deref());
     let mut first = None;
     for request in alternatives {
-        let met = obstacle_to(state, settings, progress, gang, (request, known), now_ms)?;
+        let met = obstacle_to(state, settings, progress, gang, (request, refused), now_ms)?;
         first.get_or_insert(met);
     }
     first.or(Some(Obstacle::TooFewMembers))
 }
 
-/// What one of the alternatives runs into that a gang may ask for next. `known`: what the last
-/// search has found. `None`: nothing refuses it.
+/// What one of the alternatives runs into that a gang may ask for next. `refused`: what became of
+/// the last attempt. `None`: nothing refuses it.
 fn obstacle_to(
     state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     gang: (GangId, QueueId),
-    (request, known): (Request, Option<&Refusal>),
+    (request, refused): (Request, Option<&Refused>),
     now_ms: UnixMs,
 ) -> Option<Obstacle> {
     let asked = match asked(state, settings, progress, gang, request, now_ms) {
@@ -340,7 +339,13 @@ fn obstacle_to(
         Ok(None) => return Some(Obstacle::TooFewMembers),
         Ok(Some(asked)) => asked,
     };
+    let known = refused.and_then(|refused| refused.by_nodes.as_deref());
     let refusal = asked.refusal(state, known)?;
+    let found_room = refused.is_some_and(|refused| refused.behind.is_some());
+    if found_room && refusal == (Refusal::NotTogether { proved: false }) {
+        // The search found room, which promises keep for others, and counting does not refute it.
+        return None;
+    }
     let counts = count(state, gang.0, now_ms);
     let reason = reason(state, &progress[gang.0], &counts, asked.worded(), &refusal);
     Some(Obstacle::Nodes(Box::new(ByNodes {

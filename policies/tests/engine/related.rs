@@ -248,6 +248,20 @@ fn share(key: &str, one: usize, other: usize) -> bool {
     }
 }
 
+/// Promises keep such a gang out as they keep any other, and it hears when they end.
+#[test]
+fn a_gang_behind_a_promise_starts_when_the_promised_gang_is_gone() {
+    let mut world = World::new();
+    world.apply(node("n1", 4).label("host", "n1"));
+    world.apply(pod("r", 3).on("n1").runtime(100_000));
+    world.then(pod("a-head", 4).runtime(10_000));
+    world.then(apart("b", 1, "web", "host"));
+    assert_eq!(world.reason("pod/b"), Some(Reason::Reserved));
+    world.delete("a-head");
+    world.settle();
+    assert_eq!(world.places("b"), "n1");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -181,7 +181,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "domain-unknown",
         "return None;",
     )
-    .first_tried(379),
+    .first_tried(403),
     bug(
         "pods with gates are bound",
         "scheduling-gates",
@@ -257,7 +257,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "budget-before-an-eviction",
         "match false {",
     )
-    .first_tried(2979),
+    .first_tried(4375),
     bug(
         "a list makes the engine forget for whom it holds room",
         "listed-objects",
@@ -331,7 +331,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
         "*most = most.saturating_add(*amount);",
-    ),
+    )
+    .first_tried(2841),
     bug_of_plans(
         "two queues take GPUs of one model from each other: who claims is judged by all models alone",
         "entry-of-a-claim",
@@ -343,7 +344,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "add_on(&mut frees, node, &class.requests);
             add_on(&mut frees, node, &class.requests);",
     )
-    .first_tried(312),
+    .first_tried(466),
     bug_of_plans(
         "gangs are evicted only to bring the claimant's queue under its fair share",
         "unneeded-victim",
