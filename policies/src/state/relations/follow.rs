@@ -78,6 +78,7 @@ impl DomainCounts {
         let mut turned = Vec::new();
         for (value, (found, was_open)) in self.found.iter().zip(&mut self.is_open).enumerate() {
             let is_open = left(rule, found.saturating_sub(1), fewest) > 0;
+            // tests plant bugs here: domain-opens
             if core::mem::replace(was_open, is_open) != is_open {
                 turned.push(value);
             }

@@ -318,6 +318,7 @@ impl ClusterState {
         if let Some(relations) = self.classes[record.class].relations.as_deref() {
             tallies.extend(relations.carries.iter().copied());
         }
+        // tests plant bugs here: pods-of-a-term
         for tally in tallies {
             self.relations.change(tally, node, takes);
         }

@@ -53,6 +53,7 @@ impl View<'_> {
         if avoided.any(|tally| self.has_any(tally, node)) {
             return Err(Filter::PodAntiAffinity);
         }
+        // tests plant bugs here: anti-affinity-of-others
         if self
             .class
             .kept_out
@@ -169,6 +170,7 @@ pub(super) fn fewest(rule: &SpreadRule, found: &[u32]) -> u32 {
     let (domains, fewest) = domains.fold((0u32, u32::MAX), |(domains, fewest), found| {
         (domains + 1, fewest.min(found - 1))
     });
+    // tests plant bugs here: min-domains
     match domains < rule.min_domains {
         true => 0,
         false => fewest,
@@ -180,6 +182,7 @@ impl Relations {
     pub(super) fn may_be_first(&self, class: &ClassRelations) -> bool {
         // Each term that selects a pod counts it once; without a label it counts nowhere.
         let none = |tally: &TallyId| self.tallies[*tally].total == 0;
+        // tests plant bugs here: first-of-its-kind
         class.likes_itself && class.affinity.iter().all(none)
     }
 }
