@@ -111,7 +111,7 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
         (
             "engine",
             "throughput, gang, domains, sub-groups, events, reservations, journal, queues, search, \
-             victims, extender",
+             victims, extender, relations",
         ),
         (
             "live",

@@ -333,11 +333,11 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
         if table.cursor != state.changes.end() || table.relation_stamp != state.relation_stamp(id) {
             continue;
         }
-        let view = state.view(id);
+        let view = state.view_anew(id);
         let mut total = 0u64;
         for (id, node) in state.nodes.iter() {
             let fits = if table.is_eligible(id) {
-                let most = view.as_ref().map_or(u32::MAX, |view| view.most(id));
+                let most = view.as_ref().map_or(u32::MAX, |view| view.room(id));
                 node.multiplicity(class).min(most)
             } else {
                 0

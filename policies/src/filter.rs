@@ -60,8 +60,8 @@ pub(crate) enum Filter {
     Cards,
     /// A queue's limit for this GPU model, which the node has, is reached.
     ModelLimit(Box<str>),
-    /// The node has no label that a topology spread constraint names (PodTopologySpread).
-    NoSpreadLabel,
+    /// The node has not this label, which a topology spread constraint names (PodTopologySpread).
+    NoSpreadLabel(Box<str>),
     /// The pods of a topology spread constraint would be spread too unevenly (PodTopologySpread).
     Spread,
     /// No pod that the required pod affinity selects is near enough (InterPodAffinity).
@@ -90,7 +90,7 @@ impl Filter {
             | Self::HostPort
             | Self::Cards
             | Self::ModelLimit(_)
-            | Self::NoSpreadLabel
+            | Self::NoSpreadLabel(_)
             | Self::Spread
             | Self::PodAffinity
             | Self::PodAntiAffinity
@@ -143,8 +143,10 @@ impl fmt::Display for Filter {
                     "had {product}, whose limit in the queue is reached"
                 )
             }
-            Self::NoSpreadLabel => formatter
-                .write_str("didn't have the label of a topology spread constraint of the pod"),
+            Self::NoSpreadLabel(key) => write!(
+                formatter,
+                "didn't have the label {key} of a topology spread constraint of the pod"
+            ),
             Self::Spread => {
                 formatter.write_str("didn't match the pod's topology spread constraints")
             }

@@ -18,6 +18,7 @@ mod lane;
 mod memo;
 mod method;
 mod nested;
+mod order;
 mod pack;
 mod preferred;
 mod problem;

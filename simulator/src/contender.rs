@@ -11,6 +11,7 @@
 
 mod inbox;
 mod informer;
+mod neighbours;
 mod takings;
 mod watchdog;
 
@@ -27,6 +28,7 @@ use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::Settings;
 use inbox::Inbox;
 use informer::News;
+use neighbours::Neighbours;
 use std::collections::BTreeMap;
 use watchdog::Watchdog;
 
@@ -38,6 +40,7 @@ pub(crate) struct Contender {
     pub(crate) informers: Vec<Informer>,
     inbox: Inbox,
     watchdog: Watchdog,
+    neighbours: Neighbours,
     /// How far the clock of the process is ahead of the world's.
     clock_ahead_ms: i64,
     /// The process is paused until this time of the world.
@@ -65,6 +68,7 @@ impl Contender {
         Self {
             engine: Engine::new(settings.clone()),
             watchdog: Watchdog::new(&settings),
+            neighbours: Neighbours::default(),
             settings,
             informers: Kind::ALL
                 .into_iter()
@@ -242,6 +246,7 @@ impl Contender {
         let heard = !events.iter().all(is_routine);
         for event in &events {
             self.watchdog.told(event);
+            self.neighbours.told(event);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.events(clock_ms, &events);
@@ -258,6 +263,7 @@ impl Contender {
         let is_behind = self.clock_ahead_ms < 0;
         let sent = self.watchdog.sends(clock_ms, is_behind, &commands, leads);
         violations.extend(sent);
+        violations.extend(self.neighbours.stepped(&self.engine));
         for command in &commands {
             let deadline_ms = self.world_ms(command.deadline_ms);
             self.deadlines.insert(command.id, deadline_ms);

@@ -27,6 +27,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -114,7 +115,8 @@ func answerTo(ctx context.Context, empty *cluster, line []byte) answer {
 }
 
 // lie turns an answer into another one that is not true: what is refused is let in everywhere, and
-// of what is let in either one node says the opposite, or all is refused.
+// of what is let in one node says the opposite, or all is refused, or a plugin gives one node another
+// score.
 func lie(said *answer, count int) {
 	first := ""
 	if said.Stored != nil {
@@ -124,6 +126,8 @@ func lie(said *answer, count int) {
 	case said.Error != "":
 	case said.Refused != nil:
 		*said = answer{Nodes: map[string]string{}}
+	case count%3 == 0 && len(said.Scores) > 0 && !slices.ContainsFunc(said.Stored.Nodes, isLost):
+		lieAboutScores(said.Scores, count/3)
 	case count%2 == 0 || first == "":
 		*said = answer{Refused: []refusal{{Field: "spec.lie", Message: "is a lie"}}}
 	case said.Nodes[first] == "":
@@ -133,15 +137,27 @@ func lie(said *answer, count int) {
 	}
 }
 
-// firstReady gives the first node that is ready, by name: of others the comparison may expect that
-// the two differ.
+// lieAboutScores has one plugin, the next one at each lie, give the first node by name another score.
+func lieAboutScores(byNode map[string]scores, count int) {
+	plugins := slices.Sorted(maps.Keys(weights))
+	plugin := plugins[count%len(plugins)]
+	first := byNode[slices.Sorted(maps.Keys(byNode))[0]]
+	first[plugin] = (first[plugin] + 50) % 100
+}
+
+// isLost says whether a node is not ready. Of such nodes the comparison may expect that the two
+// differ, and it then compares no scores.
+func isLost(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(is v1.NodeCondition) bool {
+		return is.Type == v1.NodeReady && is.Status != v1.ConditionTrue
+	})
+}
+
+// firstReady gives the first node that is ready, by name.
 func firstReady(nodes []*v1.Node) string {
 	first := ""
 	for _, node := range nodes {
-		lost := slices.ContainsFunc(node.Status.Conditions, func(is v1.NodeCondition) bool {
-			return is.Type == v1.NodeReady && is.Status != v1.ConditionTrue
-		})
-		if !lost && (first == "" || node.Name < first) {
+		if !isLost(node) && (first == "" || node.Name < first) {
 			first = node.Name
 		}
 	}

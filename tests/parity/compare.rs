@@ -204,19 +204,23 @@ fn same_verdicts(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<
     Ok(())
 }
 
+/// The plugins that score, each with the score that gpu-batch gives in its place.
+pub(crate) fn plugins(ours: &PreferenceScores) -> [(&'static str, u32); 4] {
+    [
+        ("TaintToleration", ours.taints),
+        ("NodeAffinity", ours.node_affinity),
+        ("PodTopologySpread", ours.spread),
+        ("InterPodAffinity", ours.pods),
+    ]
+}
+
 /// Each preference alone orders nodes as its plugin does, up to a point.
 fn same_scores(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<(), String> {
     for (node, theirs) in &answer.scores {
         let Some(ours) = judged.scores.get(node) else {
             return Err(format!("node {node} fits and has no scores"));
         };
-        let sorts = [
-            ("TaintToleration", ours.taints),
-            ("NodeAffinity", ours.node_affinity),
-            ("PodTopologySpread", ours.spread),
-            ("InterPodAffinity", ours.pods),
-        ];
-        for (plugin, ours) in sorts {
+        for (plugin, ours) in plugins(ours) {
             let theirs = theirs.get(plugin).copied().unwrap_or(0);
             *found.scores.entry(plugin).or_default() += usize::from((1..100).contains(&theirs));
             if theirs.abs_diff(ours) > 1 {

@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use gpu_batch_policies::report::PreferenceScores;
 use serde_json::{Value, json};
 
 use compare::{Found, Sort, compare};
@@ -176,21 +177,32 @@ fn kept_cases_are_judged_as_kubernetes_judges_them() {
 /// The comparison is worth nothing if it cannot fail.
 #[test]
 fn every_lie_of_the_oracle_is_found() {
-    const EVERY: usize = 100;
+    const EVERY: usize = 50;
     let Some(compared) = compare_all(seed(), 0..3_000, EVERY) else {
         return;
     };
-    let lies = compared.iter().skip(EVERY - 1).step_by(EVERY);
-    let missed: Vec<&Compared> = lies.filter(|lie| lie.found.difference.is_none()).collect();
+    let lies = || compared.iter().skip(EVERY - 1).step_by(EVERY);
+    let missed = lies().filter(|lie| lie.found.difference.is_none());
+    let missed: Vec<&Compared> = missed.collect();
     let skipped = missed.iter().filter(|lie| lie.found.skipped).count();
     for lie in missed.iter().filter(|lie| !lie.found.skipped) {
         eprintln!("{}: {}", lie.family, lie.case);
     }
     assert_eq!(missed.len(), skipped, "lies that were believed");
     assert!(
-        skipped <= 1,
-        "{skipped} of 30 lies are about pods that are skipped"
+        skipped <= 2,
+        "{skipped} of 60 lies are about pods that are skipped"
     );
+    let found = lies().filter_map(|lie| lie.found.difference.as_ref());
+    let scores: Vec<&str> = found
+        .filter(|(sort, _)| *sort == Sort::Scores)
+        .map(|(_, words)| words.as_str())
+        .collect();
+    for (plugin, _) in compare::plugins(&PreferenceScores::default()) {
+        let of_plugin = format!("{plugin} scores");
+        let is_found = scores.iter().any(|words| words.contains(&of_plugin));
+        assert!(is_found, "no lie about {of_plugin} among {scores:#?}");
+    }
 }
 
 /// As users meet it: the program ends with code 2 and names the fields, which the other tests

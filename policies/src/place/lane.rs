@@ -1,17 +1,16 @@
 //! A single pod that can go anywhere: the first node that fits is the best one, in its lane or in
 //! the order of scores.
 
+use super::order::lanes;
 use super::request::Request;
 use super::{Area, Refusal, preferred};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::place::Scope;
-use crate::resources::{ResourceNames, amount_of};
+use crate::resources::amount_of;
 use crate::state::ClusterState;
-use crate::state::class::Class;
 use crate::state::lanes::{Bucket, Lane};
 use alloc::vec::Vec;
-use smallvec::{SmallVec, smallvec};
 
 /// The place of a gang's only pod, or why it has none. `None`: the general way must answer, because
 /// there are more pods, a member that has a place, or a random order, or because limits on GPU
@@ -101,16 +100,6 @@ pub(crate) fn in_order(
     };
     order.retain(|node| state.fits_on(class, *node) > 0);
     order
-}
-
-/// The lanes of a class, in the order in which they are read.
-fn lanes(class: &Class) -> SmallVec<[Lane; 2]> {
-    match class.primary {
-        _ if class.cards.is_some() => smallvec![Lane::Cards],
-        // Pods without GPUs take nodes with GPUs only if no other node fits.
-        primary if primary == ResourceNames::cpu() => smallvec![Lane::Plain, Lane::Beside],
-        primary => smallvec![Lane::Extended(primary)],
-    }
 }
 
 /// The node with the best score that fits and that limits on GPU models allow.

@@ -6,10 +6,11 @@
 
 use super::domains::{is_inside, nodes_of, scopes};
 use super::fill::{Load, best_of};
+use super::order::tightest;
 use super::request::{Request, RequestGroup};
 use super::{Area, Scope};
 use crate::facts::Placement;
-use crate::ids::{ClassId, DomainId, NodeId, PodId};
+use crate::ids::{ClassId, DomainId, Id, NodeId, PodId};
 use crate::state::ClusterState;
 use crate::topology::Level;
 use crate::txn::{Checkpoint, Txn};
@@ -30,19 +31,57 @@ pub(super) fn of_only_pod(
     if !state.has_preferences(pod) {
         return None;
     }
+    *work += state.nodes.len() as u64;
     let class = state.pods[pod].class;
+    let placement = match request.placement_of(state, class) {
+        Placement::Consolidated => Placement::Binpack,
+        other => other,
+    };
+    if state.prefers_by_pods_alone(pod) {
+        return by_pods(state, request, pod, placement);
+    }
     let open: Vec<NodeId> = state.nodes.numbers().collect();
     let open = open_among(state, request, class, &open);
-    *work += state.nodes.len() as u64;
     let all = open.len();
     let best = state.preferred(pod, open);
     if best.len() == all {
         return None;
     }
-    let placement = match request.placement_of(state, class) {
-        Placement::Consolidated => Placement::Binpack,
-        other => other,
+    best_of(state, pod, placement, &BTreeMap::new(), best)
+}
+
+/// The node that a single pod prefers which prefers nodes by the pods on them alone: one to which
+/// it is drawn most. Normalised or not, these sums give one order. `None`: it prefers none.
+fn by_pods(
+    state: &mut ClusterState,
+    request: &Request,
+    pod: PodId,
+    placement: Placement,
+) -> Option<NodeId> {
+    let class = state.pods[pod].class;
+    let drawn = state.drawn_everywhere(pod);
+    let limited = request.is_limited(state);
+    let is_open = |state: &ClusterState, node: NodeId| {
+        state.fits_on(class, node) > 0
+            && !(limited && request.model_allows(state, class, node) == 0)
     };
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    for node in state.nodes.numbers().filter(|node| is_open(state, *node)) {
+        let drawn = drawn[node.index()];
+        (least, most) = (least.min(drawn), most.max(drawn));
+    }
+    if least >= most {
+        return None;
+    }
+    let is_best =
+        |state: &ClusterState, node: NodeId| drawn[node.index()] == most && is_open(state, node);
+    if placement == Placement::Binpack
+        && let Some(node) = tightest(state, class, is_best)
+    {
+        return Some(node);
+    }
+    let best = state.nodes.numbers().filter(|node| is_best(state, *node));
+    let best = best.collect();
     best_of(state, pod, placement, &BTreeMap::new(), best)
 }
 

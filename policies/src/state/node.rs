@@ -357,14 +357,19 @@ impl Node {
 
     /// How many more pods of a class fit beside the pods on the node; static filters are not asked.
     pub(crate) fn multiplicity(&self, class: &Class) -> u32 {
+        self.multiplicity_up_to(class, u32::MAX)
+    }
+
+    /// How many pods of a class fit on the node now; no more than `most` are counted.
+    pub(crate) fn multiplicity_up_to(&self, class: &Class, most: u32) -> u32 {
         let ports = &class.shape.host_ports;
         if self.known.is_none() || !self.ports_free(ports) {
             return 0;
         }
         let mut fits = if ports.is_empty() {
-            Amount::from(u32::MAX)
+            Amount::from(most)
         } else {
-            1
+            Amount::from(most.min(1))
         };
         let mut slots = self.slots.iter();
         for (resource, amount) in &class.requests {

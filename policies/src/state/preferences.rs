@@ -127,6 +127,12 @@ impl ClusterState {
 
 /// A number as hundredths of another one, rounded down; 0 of nothing.
 fn part(of: u64, whole: u64) -> u32 {
-    let hundredths = (u128::from(of) * 100).checked_div(whole.into());
-    u32::try_from(hundredths.unwrap_or(0)).unwrap_or(u32::MAX)
+    if whole == 0 {
+        return 0;
+    }
+    let hundredths = match of.checked_mul(100) {
+        Some(hundredfold) => hundredfold / whole,
+        None => u64::try_from(u128::from(of) * 100 / u128::from(whole)).unwrap_or(u64::MAX),
+    };
+    u32::try_from(hundredths).unwrap_or(u32::MAX)
 }

@@ -16,18 +16,23 @@
 //! Tallies of preferences are the selected, the spread and the drawing ones: they order nodes
 //! (`preference`), and no class and no table depends on them.
 //!
+//! Each tally has a log of the domains whose counts have changed in a way that decides, so the
+//! table of a class judges only the nodes of these domains anew (`follow`).
+//!
 //! Which tallies count a pod is decided once for each label set, unless a term names a label in
 //! which pods of one set may differ.
 //!
 //! Sources: `getIncomingAffinityAntiAffinityCounts` and `getExistingAntiAffinityCounts` of the
 //! plugin InterPodAffinity, `calPreFilterState` of PodTopologySpread; the scoring of both.
 
+mod follow;
 mod keep;
 mod preference;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
+pub(crate) use follow::Stirred;
 pub(crate) use verdict::View;
 
 use super::Lookup;
@@ -61,6 +66,8 @@ struct DomainKey {
     values: BTreeMap<Box<str>, u32>,
     /// The number of each node's value; 0: the node has no such label.
     of_node: ById<NodeId, u32>,
+    /// The nodes of each value, by its number.
+    nodes: Vec<SmallVec<[NodeId; 2]>>,
 }
 
 /// What a tally counts.
@@ -83,6 +90,8 @@ struct Tally {
     total: u64,
     /// A hash of what decides in `counts`: equal again after a change was undone.
     digest: u64,
+    /// The changes that decide.
+    log: follow::SlotLog,
     /// Pods with one label set may differ in a label that is asked for.
     differs_in_set: bool,
 }
@@ -117,6 +126,8 @@ pub(crate) struct ClassRelations {
     preferred: Vec<(TallyId, i32)>,
     /// The spread that is preferred.
     preferred_spread: SpreadTallies,
+    /// How far the table of the class has followed other pods.
+    followed: follow::Followed,
 }
 
 /// The tallies of topology spread constraints.
@@ -128,6 +139,8 @@ struct SpreadTallies {
     included: ById<NodeId, u32>,
     /// The version of the nodes for which `included` was worked out; `None`: it was not yet.
     included_as_of: Option<u64>,
+    /// The pods in each domain, for each constraint.
+    domains: Vec<follow::DomainCounts>,
 }
 
 impl OfSet {
@@ -197,7 +210,11 @@ impl Tally {
         };
         self.counts[slot] = after;
         self.total = self.total + u64::from(after) - u64::from(before);
-        self.digest ^= self.decisive(slot, before) ^ self.decisive(slot, after);
+        let (was, is) = (self.decisive(slot, before), self.decisive(slot, after));
+        if was != is {
+            self.digest ^= was ^ is;
+            self.log.push(slot, takes);
+        }
     }
 
     /// A hash of a count, as far as it decides: of pods that keep others near or away only whether
@@ -225,8 +242,8 @@ impl Tally {
 }
 
 impl DomainKey {
-    /// Notes the value that the labels of a node have. Returns whether it is another one.
-    fn set(&mut self, node: NodeId, labels: Option<&Labels>) -> bool {
+    /// Notes the value that the labels of a node have.
+    fn set(&mut self, node: NodeId, labels: Option<&Labels>) {
         let value = labels.and_then(|labels| label(labels, &self.name));
         let number = value.map_or(0, |value| match self.values.get(value) {
             Some(number) => *number,
@@ -236,7 +253,25 @@ impl DomainKey {
                 next
             }
         });
-        core::mem::replace(&mut self.of_node[node], number) != number
+        let before = core::mem::replace(&mut self.of_node[node], number);
+        if before == number {
+            return;
+        }
+        if let Some(nodes) = self.nodes.get_mut(before as usize) {
+            nodes.retain(|known| *known != node);
+        }
+        if number > 0 {
+            let number = number as usize;
+            if self.nodes.len() <= number {
+                self.nodes.resize_with(number + 1, SmallVec::new);
+            }
+            self.nodes[number].push(node);
+        }
+    }
+
+    /// The nodes of a domain.
+    fn nodes_of(&self, value: usize) -> &[NodeId] {
+        self.nodes.get(value).map_or(&[], SmallVec::as_slice)
     }
 }
 

@@ -5,7 +5,7 @@ use super::class::{Class, Table};
 use crate::facts::PodShape;
 use crate::filter::{self, Filter};
 use crate::ids::{ById, ClassId, NodeId, TallyId};
-use crate::state::relations::ClassRelations;
+use crate::state::relations::{ClassRelations, Stirred};
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
 
 /// How many classes without pods are kept, so that a class that comes and goes keeps its table.
@@ -119,24 +119,28 @@ impl ClusterState {
             return;
         }
         self.include_nodes(id);
+        let stirred = self.follow_relations(id);
         let (mut table, fresh) = match self.classes[id].table.take() {
             Some(table) => (table, false),
             None => (Box::new(self.judge_all(id)), true),
         };
         let class = &self.classes[id];
         let view = self.view(id);
-        let (cursor, same) = (table.cursor, table.relation_stamp == stamp);
+        let cursor = table.cursor;
         let mut update = |id: NodeId| {
             let node = self.nodes.get(id).filter(|_| table.is_eligible(id));
-            let mut fits = node.map_or(0, |node| node.multiplicity(class));
-            if let Some(view) = view.as_ref().filter(|_| fits > 0) {
-                fits = fits.min(view.most(id));
-            }
+            let fits = node.map_or(0, |node| match view.as_ref().map(|view| view.room(id)) {
+                None => node.multiplicity(class),
+                Some(0) => 0,
+                Some(most) => node.multiplicity_up_to(class, most),
+            });
             table.set_count(id, fits, &self.topologies);
         };
-        match self.changes.since(cursor).filter(|_| !fresh && same) {
-            Some(changed) => changed.for_each(&mut update),
-            None => self.nodes.numbers().for_each(&mut update),
+        match (self.changes.since(cursor), stirred) {
+            (Some(changed), Stirred::Nodes(stirred)) if !fresh => {
+                changed.chain(stirred).for_each(&mut update);
+            }
+            _ => self.nodes.numbers().for_each(&mut update),
         }
         table.cursor = self.changes.end();
         table.relation_stamp = stamp;

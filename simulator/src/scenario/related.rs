@@ -36,7 +36,9 @@ pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
 struct Drawn {
     affinity: Option<(&'static str, &'static str)>,
     anti_affinity: Option<(&'static str, &'static str)>,
-    spread: Option<(&'static str, &'static str, u32)>,
+    spread: Option<(&'static str, &'static str)>,
+    /// `maxSkew` and `minDomains`.
+    bounds: (u32, u32),
 }
 
 fn rules(random: &mut Random) -> Drawn {
@@ -46,11 +48,12 @@ fn rules(random: &mut Random) -> Drawn {
         random.percent(percent).then_some((key, app))
     };
     let (affinity, anti_affinity, spread) = (one(25), one(60), one(30));
-    let skew = u32::try_from(random.between(1, 3)).unwrap_or(1);
+    let mut bound = || u32::try_from(random.between(1, 3)).unwrap_or(1);
     Drawn {
         affinity,
         anti_affinity,
-        spread: spread.map(|(key, app)| (key, app, skew)),
+        spread,
+        bounds: (bound(), bound()),
     }
 }
 
@@ -104,10 +107,11 @@ fn relations(pod: &PodFacts, drawn: &Drawn) -> Relations {
         },
         selects_own_labels: own(app),
     };
-    let rule = |(key, app, max_skew): (&str, &str, u32)| SpreadRule {
+    let (max_skew, min_domains) = drawn.bounds;
+    let rule = |(key, app): (&str, &str)| SpreadRule {
         topology_key: key.into(),
         max_skew,
-        min_domains: 1,
+        min_domains,
         labels: Some(labels(app)),
         selects_own_labels: own(app),
         honors_affinity: true,

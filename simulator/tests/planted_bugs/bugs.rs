@@ -16,7 +16,9 @@
 //! So code takes its bugs along wherever it is moved with its marker. What planted code names must
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
-use gpu_batch_simulator::run::{EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RESERVING_SEEDS_FROM};
+use gpu_batch_simulator::run::{
+    EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM,
+};
 
 /// A bug to be planted.
 pub(crate) struct Bug {
@@ -43,6 +45,8 @@ impl Bug {
 pub(crate) enum Catcher {
     /// The seeds of every test run.
     Seeds,
+    /// The seeds of every test run in which pods have rules about other pods.
+    Rules,
     /// The seeds of every test run in which starts are promised and nothing fails.
     Promises,
     /// Eviction plans against brute force: `policies/tests/victims`.
@@ -63,6 +67,15 @@ const fn bug(name: &'static str, marker: &'static str, planted: &'static str) ->
 const fn bug_of_plans(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
     Bug {
         catcher: Catcher::BruteForce,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug in rules or preferences about other pods.
+const fn bug_of_rules(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::Rules,
+        first: RELATED_SEEDS_FROM,
         ..bug(name, marker, planted)
     }
 }
@@ -303,6 +316,32 @@ pub(crate) const BUGS: &[Bug] = &[
         "step: Step::Queued,",
     )
     .first_tried(EXTENDED_SEEDS_FROM),
+    bug_of_rules(
+        "a pod that leaves still counts for the terms that select it",
+        "pods-of-a-term",
+        "for tally in tallies.into_iter().filter(|_| takes) {",
+    ),
+    bug_of_rules(
+        "the anti-affinity of pods that run is ignored",
+        "anti-affinity-of-others",
+        "",
+    ),
+    bug_of_rules(
+        "each pod that selects itself counts as the first of its kind",
+        "first-of-its-kind",
+        "class.likes_itself",
+    ),
+    bug_of_rules("minDomains is ignored", "min-domains", "fewest"),
+    bug_of_rules(
+        "a domain that takes pods again is not judged anew",
+        "domain-opens",
+        "if core::mem::replace(was_open, is_open) && !is_open {",
+    ),
+    bug_of_rules(
+        "a gang with rules is not tried again when pods leave that its rules name",
+        "related-gang-wakes",
+        "if core::mem::replace(stamp, now) != now && false {",
+    ),
     bug_of_promises(
         "a backfilled gang may end a second after a promised start on its nodes",
         "end-of-a-backfilled-gang",

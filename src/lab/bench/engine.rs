@@ -10,6 +10,7 @@ mod gang;
 mod journal;
 mod policy;
 mod queues;
+mod relations;
 mod search;
 mod session;
 mod sub_groups;
@@ -21,7 +22,7 @@ use super::Row;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 11] = [
+const BENCHMARKS: [Benchmark; 12] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
@@ -33,6 +34,7 @@ const BENCHMARKS: [Benchmark; 11] = [
     ("search", search::measure),
     ("victims", victims::measure),
     ("extender", extender::measure),
+    ("relations", relations::measure),
 ];
 
 /// The names of the benchmarks.

@@ -120,6 +120,7 @@ impl Agenda {
         let mut gangs = BTreeSet::new();
         for (class, stamp) in &mut self.relation_stamps {
             let now = state.relation_stamp(*class);
+            // tests plant bugs here: related-gang-wakes
             if core::mem::replace(stamp, now) != now {
                 gangs.extend(self.any_room.get(class).into_iter().flatten());
             }

@@ -1,5 +1,6 @@
 //! Tallies follow pods, nodes and classes.
 
+use super::follow::SlotLog;
 use super::{ClassRelations, Counted, DomainKey, OfSet, Tally, differs_in_set};
 use crate::facts::{
     PodSelection, PodShape, PodTerm, Preferences, Relations as Rules, SpreadRule, label,
@@ -153,6 +154,7 @@ impl ClusterState {
             tallies: 0,
             values: BTreeMap::new(),
             of_node: ById::default(),
+            nodes: Vec::new(),
         };
         for (node, record) in self.nodes.iter() {
             let labels = record.known.as_ref().map(|known| &known.facts.labels);
@@ -180,6 +182,7 @@ impl ClusterState {
             counts: Vec::new(),
             total: 0,
             digest: 0,
+            log: SlotLog::default(),
             differs_in_set,
         });
         relations.tally_ids.insert(of, id);
@@ -315,6 +318,7 @@ impl ClusterState {
         if let Some(relations) = self.classes[record.class].relations.as_deref() {
             tallies.extend(relations.carries.iter().copied());
         }
+        // tests plant bugs here: pods-of-a-term
         for tally in tallies {
             self.relations.change(tally, node, takes);
         }

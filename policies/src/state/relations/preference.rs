@@ -3,9 +3,9 @@
 
 use super::{Counted, DomainKey, SpreadTallies, Tally};
 use crate::facts::SpreadRule;
-use crate::ids::{ClassId, NodeId, PodId};
+use crate::ids::{ClassId, Id, NodeId, PodId};
 use crate::state::ClusterState;
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, vec, vec::Vec};
 
 /// The label by which constraints count node by node, whatever other nodes have the same value.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -27,27 +27,18 @@ impl ClusterState {
         own || self.drawn(pod).next().is_some()
     }
 
+    /// Whether which nodes a pod prefers depends on nothing but terms about other pods.
+    pub(crate) fn prefers_by_pods_alone(&self, pod: PodId) -> bool {
+        let class = &self.classes[self.pods[pod].class];
+        let preferences = class.shape.preferences.as_deref();
+        self.softly_tainted.is_empty()
+            && preferences.is_none_or(|it| it.nodes.is_empty() && it.spread.is_empty())
+    }
+
     /// What the preferred terms of a pod, and those of others that select it, give each node: the
     /// sum of their weights, once for each pod in the domain.
     pub(crate) fn drawn_to(&self, pod: PodId, nodes: &[NodeId]) -> Vec<i64> {
-        let relations = &self.relations;
-        let own = self.classes[self.pods[pod].class].relations.as_deref();
-        let own = own.map_or(&[] as &[_], |own| &own.preferred);
-        let of_others = self.drawn(pod).map(|id| {
-            let Counted::Drawing(_, _, weight) = *relations.tallies[id].of else {
-                return (id, 0);
-            };
-            (id, weight)
-        });
-        let terms: Vec<(&Tally, &DomainKey, i64)> = own
-            .iter()
-            .copied()
-            .chain(of_others)
-            .map(|(id, weight)| {
-                let tally = &relations.tallies[id];
-                (tally, &relations.keys[tally.of.key()], i64::from(weight))
-            })
-            .collect();
+        let terms = self.drawing_terms(pod);
         let sum = |node: &NodeId| {
             let given = terms.iter().map(|(tally, key, weight)| {
                 let domain = key.of_node[*node];
@@ -57,6 +48,43 @@ impl ClusterState {
             given.fold(0, i64::saturating_add)
         };
         nodes.iter().map(sum).collect()
+    }
+
+    /// What [`ClusterState::drawn_to`] says, by the number of each node. Most domains have no such
+    /// pod, and are passed over.
+    pub(crate) fn drawn_everywhere(&self, pod: PodId) -> Vec<i64> {
+        let mut drawn = vec![0i64; self.nodes.bound()];
+        for (tally, key, weight) in self.drawing_terms(pod) {
+            let counts = tally.counts.iter().enumerate();
+            for (domain, pods) in counts.filter(|(_, pods)| **pods > 0) {
+                let given = weight.saturating_mul(i64::from(*pods));
+                for node in key.nodes_of(domain) {
+                    let sum = &mut drawn[node.index()];
+                    *sum = sum.saturating_add(given);
+                }
+            }
+        }
+        drawn
+    }
+
+    /// The preferred terms of a pod, and those of others that select it: what each counts, by which
+    /// label, and what a node gets for each pod.
+    fn drawing_terms(&self, pod: PodId) -> Vec<(&Tally, &DomainKey, i64)> {
+        let relations = &self.relations;
+        let own = self.classes[self.pods[pod].class].relations.as_deref();
+        let own = own.map_or(&[] as &[_], |own| &own.preferred);
+        let of_others = self.drawn(pod).map(|id| {
+            let Counted::Drawing(_, _, weight) = *relations.tallies[id].of else {
+                return (id, 0);
+            };
+            (id, weight)
+        });
+        let terms = own.iter().copied().chain(of_others);
+        let terms = terms.map(|(id, weight)| {
+            let tally = &relations.tallies[id];
+            (tally, &relations.keys[tally.of.key()], i64::from(weight))
+        });
+        terms.collect()
     }
 
     /// How crowded each node's domains are with the pods that the preferred spread of a class

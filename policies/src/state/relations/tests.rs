@@ -7,6 +7,7 @@ use crate::facts::{
     SpreadRule, Taint, TaintEffect, Uid, label,
 };
 use crate::filter::{self, Filter};
+use crate::ids::Id;
 use crate::state::ClusterState;
 use crate::txn::Txn;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -132,7 +133,7 @@ impl Told {
         };
         for rule in &rules.spread {
             let Some(domain) = label(&node.labels, &rule.topology_key) else {
-                return Err(Filter::NoSpreadLabel);
+                return Err(Filter::NoSpreadLabel(rule.topology_key.clone()));
             };
             let counts = |node: &&NodeFacts| {
                 labelled(node)
@@ -472,13 +473,22 @@ fn compare(state: &mut ClusterState, told: &Told) -> Result<(), TestCaseError> {
             let id = state.node_ids[&node.name];
             let verdict = view.as_ref().map_or(Ok(()), |view| view.verdict(id));
             let expected = told.verdict(facts, node);
+            let table = state.table_as_of(class);
+            let has_room = table.is_some_and(|table| table.is_eligible(id))
+                && state.nodes[id].multiplicity(&state.classes[class]) > 0;
+            let opens = has_room && expected.is_ok();
             prop_assert_eq!(verdict, expected, "{} on {}", facts.name, node.name);
+            let fits = state.fits_on(class, id);
+            prop_assert_eq!(fits > 0, opens, "{} on {}", facts.name, node.name);
         }
         let pod = state.pod_ids[&facts.uid];
         for node in told.nodes.values() {
             let drawn = state.drawn_to(pod, &[state.node_ids[&node.name]]);
             let expected = told.drawn_to(facts, node);
             prop_assert_eq!(drawn, [expected], "{} on {}", facts.name, node.name);
+            let everywhere = state.drawn_everywhere(pod);
+            let drawn = everywhere[state.node_ids[&node.name].index()];
+            prop_assert_eq!(drawn, expected, "{} on {}", facts.name, node.name);
         }
     }
     Ok(())

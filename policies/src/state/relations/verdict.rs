@@ -6,7 +6,7 @@ use crate::filter::{self, Filter};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId, TallyId};
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
-use alloc::{vec, vec::Vec};
+use alloc::{borrow::Cow, vec, vec::Vec};
 
 /// What other pods say of a class, as the state is now in the transaction.
 ///
@@ -25,8 +25,8 @@ pub(crate) struct View<'a> {
 struct SpreadView<'a> {
     rule: &'a SpreadRule,
     key: &'a DomainKey,
-    /// How many pods there are in each domain, by number.
-    counts: Vec<u32>,
+    /// One more than the pods in each domain, by its number; 0: no node of the domain counts.
+    found: Cow<'a, [u32]>,
     /// How many pods there are in the domain that has fewest.
     fewest: u32,
 }
@@ -40,7 +40,7 @@ impl View<'_> {
         for spread in &self.spread {
             let value = spread.key.of_node[node];
             if value == 0 {
-                return Err(Filter::NoSpreadLabel);
+                return Err(Filter::NoSpreadLabel(spread.key.name.clone()));
             }
             if spread.left(value) == 0 {
                 return Err(Filter::Spread);
@@ -53,6 +53,7 @@ impl View<'_> {
         if avoided.any(|tally| self.has_any(tally, node)) {
             return Err(Filter::PodAntiAffinity);
         }
+        // tests plant bugs here: anti-affinity-of-others
         if self
             .class
             .kept_out
@@ -78,6 +79,26 @@ impl View<'_> {
         let rules = self.spread.iter().filter(|spread| spread.counts_itself());
         let left = rules.map(|spread| spread.left(spread.key.of_node[node]));
         left.min().unwrap_or(u32::MAX)
+    }
+
+    /// How many more pods of the class the table may count on a node: one, where a pod of the class
+    /// may close the node to the next one.
+    pub(crate) fn room(&self, node: NodeId) -> u32 {
+        // Where a label is missing, the verdict would name it.
+        let lacks_label = self
+            .spread
+            .iter()
+            .any(|spread| spread.key.of_node[node] == 0);
+        if lacks_label || self.verdict(node).is_err() {
+            return 0;
+        }
+        let apart =
+            |(tally, of_itself): &(TallyId, bool)| *of_itself && self.value(*tally, node) > 0;
+        let spreads = self.spread.iter().any(SpreadView::counts_itself);
+        match spreads || self.class.anti_affinity.iter().any(apart) {
+            true => 1,
+            false => u32::MAX,
+        }
     }
 
     /// The domain of a node that pods of the class must share with the pods that their first term
@@ -129,12 +150,40 @@ impl SpreadView<'_> {
 
     /// How many more pods may come to a domain, as long as the fewest stay; 0: none.
     fn left(&self, value: u32) -> u32 {
-        let there = self.counts.get(value as usize).copied().unwrap_or(0);
-        let most = self.fewest.saturating_add(self.rule.max_skew);
-        match self.counts_itself() {
-            true => most.saturating_sub(there),
-            false => u32::from(there <= most),
-        }
+        let found = self.found.get(value as usize).copied().unwrap_or(0);
+        left(self.rule, found.saturating_sub(1), self.fewest)
+    }
+}
+
+/// How many more pods a rule lets in to a domain that has `there`, as long as the fewest stay.
+pub(super) fn left(rule: &SpreadRule, there: u32, fewest: u32) -> u32 {
+    let most = fewest.saturating_add(rule.max_skew);
+    match rule.selects_own_labels {
+        true => most.saturating_sub(there),
+        false => u32::from(there <= most),
+    }
+}
+
+/// How many pods there are in the domain of a rule that has fewest, as the rule counts.
+pub(super) fn fewest(rule: &SpreadRule, found: &[u32]) -> u32 {
+    let domains = found.iter().filter(|found| **found > 0);
+    let (domains, fewest) = domains.fold((0u32, u32::MAX), |(domains, fewest), found| {
+        (domains + 1, fewest.min(found - 1))
+    });
+    // tests plant bugs here: min-domains
+    match domains < rule.min_domains {
+        true => 0,
+        false => fewest,
+    }
+}
+
+impl Relations {
+    /// Whether a pod of a class may be the first of its kind anywhere.
+    pub(super) fn may_be_first(&self, class: &ClassRelations) -> bool {
+        // Each term that selects a pod counts it once; without a label it counts nowhere.
+        let none = |tally: &TallyId| self.tallies[*tally].total == 0;
+        // tests plant bugs here: first-of-its-kind
+        class.likes_itself && class.affinity.iter().all(none)
     }
 }
 
@@ -177,45 +226,43 @@ impl ClusterState {
 
     /// What other pods say of a class; `None`: it does not depend on them.
     pub(crate) fn view(&self, id: ClassId) -> Option<View<'_>> {
+        self.view_by(id, Self::followed_domains)
+    }
+
+    /// What other pods say of a class, with nothing that was kept; for audits.
+    pub(crate) fn view_anew(&self, id: ClassId) -> Option<View<'_>> {
+        self.view_by(id, |_, _, _| None)
+    }
+
+    fn view_by<'a>(
+        &'a self,
+        id: ClassId,
+        kept: impl Fn(&'a Self, &'a SpreadTallies, usize) -> Option<&'a [u32]>,
+    ) -> Option<View<'a>> {
         let relations = &self.relations;
         let class = self.classes[id].relations.as_deref();
         let class = class.filter(|class| class.decides())?;
         let rules = self.classes[id].shape.relations.as_deref();
-        // Each term that selects a pod counts it once; without a label it counts nowhere.
-        let none = |tally: &TallyId| relations.tallies[*tally].total == 0;
-        let may_be_first = class.likes_itself && class.affinity.iter().all(none);
         let spread = rules.map_or(&[] as &[SpreadRule], |rules| &rules.spread);
-        let spread = spread.iter().enumerate();
-        let spread = spread.map(|(at, rule)| self.spread_view(class, rule, at));
+        let spread = spread.iter().enumerate().map(|(at, rule)| {
+            let found = match kept(self, &class.spread, at) {
+                Some(found) => Cow::Borrowed(found),
+                None => Cow::Owned(self.counts_by_domain(&class.spread, at)),
+            };
+            let tally = &relations.tallies[class.spread.tallies[at]];
+            SpreadView {
+                rule,
+                key: &relations.keys[tally.of.key()],
+                fewest: fewest(rule, &found),
+                found,
+            }
+        });
         Some(View {
             relations,
             class,
-            may_be_first,
+            may_be_first: relations.may_be_first(class),
             spread: spread.collect(),
         })
-    }
-
-    fn spread_view<'a>(
-        &'a self,
-        class: &'a ClassRelations,
-        rule: &'a SpreadRule,
-        at: usize,
-    ) -> SpreadView<'a> {
-        let found = self.counts_by_domain(&class.spread, at);
-        let domains = found.iter().filter(|found| **found > 0);
-        let (domains, fewest) = domains.fold((0u32, u32::MAX), |(domains, fewest), found| {
-            (domains + 1, fewest.min(found - 1))
-        });
-        let counts = found.iter().map(|found| found.saturating_sub(1)).collect();
-        SpreadView {
-            rule,
-            key: &self.relations.keys[self.relations.tallies[class.spread.tallies[at]].of.key()],
-            counts,
-            fewest: match domains < rule.min_domains {
-                true => 0,
-                false => fewest,
-            },
-        }
     }
 
     /// By the number of each domain of a topology spread constraint, one more than the pods that it
