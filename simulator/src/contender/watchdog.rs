@@ -187,7 +187,6 @@ impl Watchdog {
         leads: bool,
     ) -> Vec<String> {
         let mut found = Vec::new();
-        self.volumes.unselects(commands);
         for command in commands {
             if self.last_id >= Some(command.id) {
                 found.push(format!("I12: {:?} was used before", command.id));
@@ -196,10 +195,8 @@ impl Watchdog {
             if !matches!(command.action, Action::Lease(_)) {
                 self.leads(now_ms, command, leads, &mut found);
             }
-            match &command.action {
-                Action::Bind(bind) => self.binds(bind, &mut found),
-                Action::SelectNode(select) => self.volumes.selects(select),
-                _ => {}
+            if let Action::Bind(bind) = &command.action {
+                self.binds(bind, &mut found);
             }
             self.under_way
                 .insert(command.id, (now_ms, command.action.clone()));

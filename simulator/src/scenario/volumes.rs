@@ -72,7 +72,8 @@ pub(crate) fn furnish(
         }
     }
     if random.percent(20) {
-        let facts = StorageFacts::Class(class(*random.pick(&CLASSES)));
+        let name: &str = random.pick::<&str>(&CLASSES);
+        let facts = StorageFacts::Class(class(name));
         let at_ms = start_ms + random.below(span_ms);
         go(&mut more, &Object::Storage(facts), at_ms, random);
     }

@@ -1,7 +1,7 @@
-//! V1 to V4: judges binds by the volumes of pods, as far as the process was told of them.
+//! V1 to V3: judges binds by the volumes of pods, as far as the process was told of them.
 
 use crate::scenario::DRIVER;
-use gpu_batch_policies::command::{Action, Bind, Command, SelectNode};
+use gpu_batch_policies::command::{Action, Bind};
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{
     AccessModes, ClaimFacts, Labels, NodeSelectorTerm, PodFacts, StorageFacts, StorageKind, Uid,
@@ -20,10 +20,6 @@ pub(super) struct Volumes {
     pods: BTreeMap<Uid, PodFacts>,
     /// The node to which each pod was sent last.
     sent: BTreeMap<Uid, Box<str>>,
-    /// Pods for which a bind was ever sent.
-    begun: BTreeSet<Uid>,
-    /// Claims that were told a node, and did not have to forget it.
-    selected: BTreeSet<Uid>,
 }
 
 impl Volumes {
@@ -56,12 +52,7 @@ impl Volumes {
             }
             Object::Storage(StorageFacts::Claim(facts)) => {
                 let name = (facts.namespace.clone(), facts.name.clone());
-                let before = self.claims.insert(name, facts.clone());
-                let had_node = before.is_some_and(|before| before.selected_node.is_some());
-                if had_node && facts.selected_node.is_none() {
-                    // The provisioner has taken the node back: the place is given up.
-                    self.selected.remove(&facts.uid);
-                }
+                self.claims.insert(name, facts.clone());
             }
             Object::Storage(StorageFacts::Volume(facts)) => {
                 self.volumes.insert(facts.name.clone(), facts.clone());
@@ -94,26 +85,6 @@ impl Volumes {
         }
     }
 
-    /// Notes which claims the commands of one step let forget their nodes: a place may be given up
-    /// in the step in which the rest of the gang begins.
-    pub(super) fn unselects(&mut self, commands: &[Command]) {
-        for command in commands {
-            if let Action::SelectNode(SelectNode {
-                uid, node: None, ..
-            }) = &command.action
-            {
-                self.selected.remove(uid);
-            }
-        }
-    }
-
-    /// Notes that a claim is told a node.
-    pub(super) fn selects(&mut self, select: &SelectNode) {
-        if select.node.is_some() {
-            self.selected.insert(select.uid);
-        }
-    }
-
     /// Takes in that a command has ended: a pod may not have been bound, or be gone.
     pub(super) fn ended(&mut self, action: &Action, outcome: &Outcome) {
         match (action, outcome) {
@@ -143,11 +114,9 @@ impl Volumes {
                     ));
                 }
             }
-            self.waits_for_none(pod, found);
             self.attaches(pod, &bind.node, found);
             self.is_alone(pod, found);
         }
-        self.begun.insert(uid);
         self.sent.insert(uid, bind.node.clone());
     }
 
@@ -178,29 +147,6 @@ impl Volumes {
         }
     }
 
-    /// V2: no member is bound first while claims of others, which were told nodes, have no volumes.
-    fn waits_for_none(&self, pod: &PodFacts, found: &mut Vec<String>) {
-        let Some(group) = &pod.pod_group else { return };
-        let members = || {
-            let pods = self.pods.values();
-            pods.filter(|other| other.pod_group.as_ref() == Some(group))
-        };
-        let is_begun = |other: &PodFacts| {
-            other.node.is_some() || other.phase.ended() || self.begun.contains(&other.uid)
-        };
-        if members().any(is_begun) {
-            return;
-        }
-        for claim in members().flat_map(|other| self.claims_of(other)) {
-            if self.selected.contains(&claim.uid) && !claim.is_bound() {
-                let (pod, claim) = (&pod.name, &claim.name);
-                found.push(format!(
-                    "V2: pod {pod} begins, and claim {claim} is not bound"
-                ));
-            }
-        }
-    }
-
     /// The pods that are on a node, or were sent there.
     fn pods_on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a PodFacts> {
         let at = |pod: &PodFacts| {
@@ -212,7 +158,7 @@ impl Volumes {
         pods.filter(move |pod| at(pod).is_some_and(|at| *at == *node))
     }
 
-    /// V3: no more volumes are attached to a node than it can have.
+    /// V2: no more volumes are attached to a node than it can have.
     fn attaches(&self, pod: &PodFacts, node: &str, found: &mut Vec<String>) {
         let Some(limit) = self.limits.get(node) else {
             return;
@@ -228,12 +174,12 @@ impl Volumes {
         if attached.len() > before && attached.len() > limit {
             let (pod, count) = (&pod.name, attached.len());
             found.push(format!(
-                "V3: with pod {pod}, {node} has {count} volumes of {limit}: {attached:?}"
+                "V2: with pod {pod}, {node} has {count} volumes of {limit}: {attached:?}"
             ));
         }
     }
 
-    /// V4: a claim for one pod alone is used by one pod alone.
+    /// V3: a claim for one pod alone is used by one pod alone.
     fn is_alone(&self, pod: &PodFacts, found: &mut Vec<String>) {
         for claim in self.claims_of(pod) {
             let uses = |other: &&PodFacts| {
@@ -248,7 +194,7 @@ impl Volumes {
             if let Some(other) = other.filter(|_| claim.access == AccessModes::ONE_POD) {
                 let (pod, other, claim) = (&pod.name, &other.name, &claim.name);
                 found.push(format!(
-                    "V4: pod {pod} is bound, and {other} has claim {claim}, which is for one pod"
+                    "V3: pod {pod} is bound, and {other} has claim {claim}, which is for one pod"
                 ));
             }
         }
