@@ -42,6 +42,10 @@ pub(crate) enum Task {
     Recreate(usize),
     /// The disruption controller counts healthy pods.
     CountHealthy,
+    /// The provisioner looks at a claim.
+    Provision(Name),
+    /// Claims of ephemeral volumes are made for pods, and deleted after them.
+    KeepEphemeral,
 }
 
 /// The API server and the controllers that act on its changes.
@@ -142,7 +146,7 @@ impl Cluster {
         }
         let after = std::mem::replace(&mut self.seen, self.api.revision());
         let mut disrupted = false;
-        self.provision(after, now_ms);
+        self.plan_provision(after, random, now_ms);
         for kind in [Kind::Node, Kind::Pod, Kind::DisruptionBudget] {
             let Answer::Changes { changes, .. } =
                 self.api.handle(Request::Watch { kind, after }, now_ms)
@@ -265,6 +269,8 @@ impl Cluster {
             Task::Collect(uid) => self.collect(*uid, now_ms),
             Task::Recreate(owner) => self.recreate(*owner, now_ms),
             Task::CountHealthy => self.count_healthy(now_ms),
+            Task::Provision(claim) => self.provision(claim, random, now_ms),
+            Task::KeepEphemeral => self.keep_ephemeral(now_ms),
         }
     }
 

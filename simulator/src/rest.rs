@@ -215,7 +215,10 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         None => false,
         // Which of its faults is told first of a gang that kube-scheduler places is not judged.
         Some(_) if gang.waiting.iter().any(|facts| facts.is_chosen_elsewhere()) => true,
+        // Nor is it of a gang that waits for volumes.
+        Some(_) if gang.waiting.iter().any(|facts| !facts.claims.is_empty()) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
+        Some(Reason::WaitingForVolumes) => false,
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
         }
@@ -250,6 +253,8 @@ fn waiting(
     let kept_out =
         gang.unknown || closed || gang.protected || is_behind || contradict(&gang.groups);
     let kept_out = kept_out || related::has_rules(cluster);
+    // Where claims let pods be is judged when they are bound, see `contender/watchdog/volumes`.
+    let kept_out = kept_out || placeable.iter().any(|facts| !facts.claims.is_empty());
     // kube-scheduler asks for pods of its choice as long as one fits, see `run/asking`.
     let kept_out = kept_out || placeable.iter().any(|facts| facts.is_chosen_elsewhere());
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {

@@ -36,6 +36,7 @@ use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs};
 use gpu_batch_policies::lease::LeaseSettings;
+use gpu_batch_policies::report::PodReport;
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use past_use::Remembered;
 use promises::Promises;
@@ -412,6 +413,13 @@ impl<'say> Run<'say> {
                     self.cluster.delete(Name::of(&budget), None, now_ms);
                 }
             }
+            Arrival::Stored(object) => {
+                if self.cluster.api.get(&Name::of(&object)).is_none() {
+                    self.cluster.put(*object, now_ms);
+                }
+            }
+            Arrival::Gone(name) => self.cluster.delete(name, None, now_ms),
+            Arrival::VolumeGone(number) => self.cluster.lose_volume(number, now_ms),
             Arrival::MinimumChanges(name, minimum) => {
                 let group = self.find(Kind::PodGroup, &name);
                 if let Some(Object::PodGroup(mut facts)) = group {
@@ -493,7 +501,17 @@ impl<'say> Run<'say> {
                 leader.is_settled(self.now_ms)
                     && !leader.engine.holds_room()
                     && !self.are_offered(leader)
+                    && !self.are_prepared(leader)
             })
+    }
+
+    /// Whether pods have places and wait for their volumes, in worlds with volumes.
+    fn are_prepared(&self, leader: &Contender) -> bool {
+        let is_prepared = |report: &PodReport| {
+            let pod = self.cluster.pod(report.uid);
+            report.node.is_some() && pod.is_some_and(|facts| facts.node.is_none())
+        };
+        has_claims(self.seed) && leader.engine.pod_reports().iter().any(is_prepared)
     }
 
     fn leader(&self) -> Option<&Contender> {
@@ -595,8 +613,12 @@ fn patience_ms(seed: u64) -> u64 {
     let movers_ms = if takes(seed) { MOVERS_MS } else { 0 };
     let leaving_ms = if needs_patience(seed) { LEAVING_MS } else { 0 };
     let running_ms = if reserves(seed) { RUNNING_MS } else { 0 };
-    movers_ms + leaving_ms + running_ms
+    let preparing_ms = if has_claims(seed) { PREPARING_MS } else { 0 };
+    movers_ms + leaving_ms + running_ms + preparing_ms
 }
+
+/// How long a gang may wait for a volume that nobody makes.
+const PREPARING_MS: u64 = 11 * 60_000;
 
 /// How long gangs may run one after the other, where pods go on ending.
 const RUNNING_MS: u64 = 20 * 60_000;
@@ -616,6 +638,13 @@ pub const PATIENT_SEEDS_FROM: u64 = 1 << 62;
 
 fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
+}
+
+/// The first seed of worlds in which pods have volumes.
+pub const CLAIMING_SEEDS_FROM: u64 = 1 << 60;
+
+fn has_claims(seed: u64) -> bool {
+    (CLAIMING_SEEDS_FROM..EXTENDED_SEEDS_FROM).contains(&seed)
 }
 
 /// The first seed of worlds in which kube-scheduler chooses the nodes of pods.
@@ -674,6 +703,9 @@ fn drawn(
     }
     if has_extended(seed) {
         scenario::extend(&mut arrivals, others);
+    }
+    if has_claims(seed) {
+        scenario::furnish(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
     }
     if reserves(seed) {
         scenario::expect(&mut arrivals, others);

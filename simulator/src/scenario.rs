@@ -3,8 +3,8 @@
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
-//! (`related`), kube-scheduler chooses nodes (`extended`), or gangs are promised starts
-//! (`expected`).
+//! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
+//! or pods have volumes (`volumes`).
 
 mod budgets;
 mod expected;
@@ -13,6 +13,7 @@ mod farewells;
 mod past;
 mod related;
 mod trees;
+mod volumes;
 mod work;
 
 pub(crate) use budgets::guard;
@@ -22,6 +23,7 @@ pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;
 pub(crate) use trees::grow;
+pub(crate) use volumes::{DRIVER, claim, furnish, zone_is};
 pub(crate) use work::{Arrival, arrivals};
 
 use crate::cluster::Cluster;

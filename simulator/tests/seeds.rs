@@ -5,7 +5,8 @@
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::{
-    EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run,
+    CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM,
+    RESERVING_SEEDS_FROM, run,
 };
 use std::io::Write;
 use std::ops::Range;
@@ -24,6 +25,10 @@ const PATIENT: u64 = 150;
 /// How many worlds are run in which gangs are promised starts, each with faults and without: of the
 /// first, and of fresh ones.
 const RESERVING: u64 = 150;
+
+/// How many worlds are run in which pods have volumes, each with faults and without: of the first,
+/// and of fresh ones.
+const CLAIMING: u64 = 100;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
 const FAILED_ONCE: [u64; 54] = [
@@ -234,6 +239,13 @@ fn worlds_in_which_kube_scheduler_chooses_nodes_come_to_a_good_rest() {
         "with pods of kube-scheduler",
         |_| {},
     );
+}
+
+#[test]
+fn worlds_in_which_pods_have_volumes_come_to_a_good_rest() {
+    check_fixed_and_fresh(CLAIMING_SEEDS_FROM, CLAIMING, "with volumes", |findings| {
+        assert!(findings.binds >= 5 * findings.seeds, "enough binds");
+    });
 }
 
 #[test]

@@ -1,32 +1,192 @@
-//! The provisioner, which makes volumes where claims say.
+//! The provisioner, which makes volumes where claims say, and the controller that makes the claims
+//! of ephemeral volumes.
 
-use super::Cluster;
-use crate::api_server::{Answer, Request, Sort, Version};
+use super::{Cluster, Task};
+use crate::api_server::{Answer, Name, Request, Sort, Version};
+use crate::random::Random;
+use crate::scenario::{self, DRIVER};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind, UnixMs};
+use gpu_batch_policies::facts::{
+    AccessModes, ClaimFacts, PodFacts, StorageClassFacts, StorageFacts, StorageKind, UnixMs, label,
+};
+
+const CLAIM: Kind = Kind::Storage(StorageKind::Claim);
+const VOLUME: Kind = Kind::Storage(StorageKind::Volume);
+const CLASS: Kind = Kind::Storage(StorageKind::Class);
 
 impl Cluster {
-    /// Makes the volumes of claims for which a node was selected since a version, and binds the
-    /// claims to them. The volumes are reached from every node.
-    pub(super) fn provision(&mut self, after: Version, now_ms: UnixMs) {
-        let kind = Kind::Storage(StorageKind::Claim);
-        let Answer::Changes { changes, .. } =
-            self.api.handle(Request::Watch { kind, after }, now_ms)
-        else {
+    /// Plans that the provisioner looks at claims which have changed since a version, or whose
+    /// class is new.
+    pub(super) fn plan_provision(&mut self, after: Version, random: &mut Random, now_ms: UnixMs) {
+        let is_new = |sort: Sort| sort != Sort::Deleted;
+        let claims = self.changed(CLAIM, after);
+        let is_class_new = self.changed(CLASS, after).iter().any(|it| is_new(it.0));
+        let pods = match self.api.has_had(CLAIM) || self.api.has_had(CLASS) {
+            true => self.changed(Kind::Pod, after),
+            false => Vec::new(),
+        };
+        let has_ephemeral = |object: &Object| match object {
+            Object::Pod(facts) => facts.claims.iter().any(|claim| claim.is_ephemeral),
+            Object::Storage(StorageFacts::Claim(claim)) => claim.pod.is_some(),
+            _ => false,
+        };
+        let mut changed = pods.iter().chain(&claims);
+        if changed.any(|(_, object)| has_ephemeral(object)) {
+            let at_ms = now_ms + random.between(10, 1_000);
+            self.tasks.push((at_ms, Task::KeepEphemeral));
+        }
+        let mut names: Vec<Name> = Vec::new();
+        match is_class_new {
+            true => names.extend(self.api.objects(CLAIM).map(|it| Name::of(&it.object))),
+            false => names.extend(claims.iter().map(|(_, object)| Name::of(object))),
+        }
+        for name in names {
+            if self.is_open(&name) {
+                let at_ms = now_ms + delay_ms(random);
+                self.tasks.push((at_ms, Task::Provision(name)));
+            }
+        }
+    }
+
+    /// What has changed of a kind since a version.
+    fn changed(&mut self, kind: Kind, after: Version) -> Vec<(Sort, Object)> {
+        match self.api.handle(Request::Watch { kind, after }, 0) {
+            Answer::Changes { changes, .. } => {
+                let changes = changes.into_iter();
+                let changes = changes.map(|change| (change.sort, change.object.object.clone()));
+                changes.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the provisioner has something to do for a claim.
+    fn is_open(&self, name: &Name) -> bool {
+        let Some(claim) = self.claim(name) else {
+            return false;
+        };
+        let waits = self.class(&claim.class).is_some_and(|class| class.waits);
+        !claim.is_lost && !claim.is_bound() && (claim.selected_node.is_some() || !waits)
+    }
+
+    /// A claim by name.
+    pub(crate) fn claim(&self, name: &Name) -> Option<&ClaimFacts> {
+        match &self.api.get(name)?.object {
+            Object::Storage(StorageFacts::Claim(claim)) => Some(claim),
+            _ => None,
+        }
+    }
+
+    fn class(&self, name: &str) -> Option<&StorageClassFacts> {
+        let name = Name {
+            kind: CLASS,
+            namespace: "".into(),
+            name: name.into(),
+        };
+        match &self.api.get(&name)?.object {
+            Object::Storage(StorageFacts::Class(class)) => Some(class),
+            _ => None,
+        }
+    }
+
+    /// Makes the volume of a claim, or takes its node back: the node is gone, or has no room for a
+    /// volume just then. Nothing is made for a class that is gone.
+    pub(super) fn provision(&mut self, name: &Name, random: &mut Random, now_ms: UnixMs) {
+        if !self.is_open(name) {
+            return;
+        }
+        let Some(mut claim) = self.claim(name).cloned() else {
             return;
         };
-        for change in changes {
-            let is_there = change.sort != Sort::Deleted;
-            if let Object::Storage(StorageFacts::Claim(claim)) = &change.object.object
-                && is_there
-                && claim.volume.is_none()
-                && claim.selected_node.is_some()
-            {
-                for facts in provisioned(&mut claim.clone()) {
-                    self.put(Object::Storage(facts), now_ms);
+        let Some(class) = self.class(&claim.class).cloned() else {
+            return;
+        };
+        let node = claim.selected_node.clone();
+        let zone = node.as_ref().map(|node| {
+            let node = self.node(node)?;
+            Some(label(&node.labels, "zone").map(str::to_owned))
+        });
+        let is_refused = class.waits && !self.settling && random.percent(15);
+        let mut put = |claim: ClaimFacts| {
+            self.put(Object::Storage(StorageFacts::Claim(claim)), now_ms);
+        };
+        if claim.volume.is_some() {
+            claim.bind_completed = true;
+            put(claim);
+            return;
+        }
+        if class.waits && (is_refused || zone == Some(None)) {
+            claim.selected_node = None;
+            put(claim);
+            return;
+        }
+        let selected = claim.selected_node.get_or_insert_default().clone();
+        let Some(mut volume) = claim.provision() else {
+            return;
+        };
+        claim.selected_node = Some(selected).filter(|_| node.is_some());
+        volume.csi = Some((DRIVER.into(), volume.name.clone()));
+        let zone = zone.flatten().flatten();
+        volume.affinity = zone.map(|zone| vec![scenario::zone_is(&zone)]);
+        // Kubernetes may write the name of the volume and the end of the binding one by one.
+        claim.bind_completed = random.percent(80);
+        self.put(Object::Storage(StorageFacts::Volume(volume)), now_ms);
+        self.put(Object::Storage(StorageFacts::Claim(claim)), now_ms);
+    }
+
+    /// Makes the claims of ephemeral volumes that pods have, and deletes those of pods that are
+    /// gone.
+    pub(super) fn keep_ephemeral(&mut self, now_ms: UnixMs) {
+        let pods: Vec<PodFacts> = self.api.pods().cloned().collect();
+        let claims: Vec<ClaimFacts> = self
+            .api
+            .objects(CLAIM)
+            .filter_map(|stored| self.claim(&Name::of(&stored.object)).cloned())
+            .collect();
+        for claim in &claims {
+            let is_gone = |uid| pods.iter().all(|pod| pod.uid != uid);
+            if claim.pod.is_some_and(is_gone) {
+                let claim = Object::Storage(StorageFacts::Claim(claim.clone()));
+                self.delete(Name::of(&claim), None, now_ms);
+            }
+        }
+        for pod in pods.iter().filter(|pod| pod.deletion_ms.is_none()) {
+            for used in pod.claims.iter().filter(|used| used.is_ephemeral) {
+                let mut facts = scenario::claim(&used.name, "anywhere", AccessModes::ONE_NODE);
+                facts.pod = Some(pod.uid);
+                let claim = Object::Storage(StorageFacts::Claim(facts));
+                if self.api.get(&Name::of(&claim)).is_none() {
+                    self.put(claim, now_ms);
                 }
             }
         }
+    }
+
+    /// Deletes a volume: the one with this number, modulo their count. Its claim is lost.
+    pub(crate) fn lose_volume(&mut self, number: u64, now_ms: UnixMs) {
+        let volumes = self.api.objects(VOLUME);
+        let names: Vec<Name> = volumes.map(|stored| Name::of(&stored.object)).collect();
+        if let Some(index) = number.checked_rem(names.len() as u64) {
+            let volume = names[usize::try_from(index).unwrap_or(0)].clone();
+            let claims = self.api.objects(CLAIM);
+            let claims = claims.filter_map(|stored| self.claim(&Name::of(&stored.object)));
+            let lost = claims.filter(|claim| claim.volume.as_ref() == Some(&volume.name));
+            let lost: Vec<ClaimFacts> = lost.cloned().collect();
+            self.delete(volume, None, now_ms);
+            for mut claim in lost {
+                claim.is_lost = true;
+                self.put(Object::Storage(StorageFacts::Claim(claim)), now_ms);
+            }
+        }
+    }
+}
+
+/// How long the provisioner takes: most often a moment, sometimes half a minute.
+fn delay_ms(random: &mut Random) -> u64 {
+    match random.below(10) {
+        0 => random.between(5_000, 30_000),
+        1..4 => random.between(500, 5_000),
+        _ => random.between(10, 500),
     }
 }
 
@@ -50,7 +210,7 @@ mod tests {
     use crate::random::Random;
     use gpu_batch_policies::command::SelectNode;
     use gpu_batch_policies::facts::Uid;
-    use gpu_batch_testing::claim;
+    use gpu_batch_testing::{claim, storage_class};
 
     #[test]
     fn a_volume_is_made_for_a_claim_once_a_node_is_selected() {
@@ -62,8 +222,18 @@ mod tests {
             Object::Storage(StorageFacts::Claim(claim)) => claim.clone(),
             other => panic!("{other:?}"),
         };
+        let class = Object::Storage(StorageFacts::Class(storage_class("fast").facts()));
+        cluster.put(class, 0);
+        // The provisioner does not refuse once the world is to come to rest.
+        cluster.settle();
         let react = |cluster: &mut Cluster| {
-            cluster.react(&mut Faults::none(), &mut Random::new(1), 0);
+            let (mut faults, mut random) = (Faults::none(), Random::new(1));
+            while cluster.seen != cluster.api.revision() {
+                cluster.react(&mut faults, &mut random, 0);
+                for (at_ms, task) in std::mem::take(&mut cluster.tasks) {
+                    cluster.perform(&task, &mut faults, &mut random, at_ms);
+                }
+            }
         };
         react(&mut cluster);
         let before = claim(&cluster);

@@ -1,14 +1,17 @@
 //! Judges each command of one scheduler process as it is sent, by what the process was told and
 //! did. This knowledge is kept apart from the engine.
 
+mod volumes;
+
 use super::takings::Takings;
-use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
+use gpu_batch_policies::command::{Action, Bind, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{Amounts, PodShape, Uid, UnixMs, amount};
 use gpu_batch_policies::lease::{LeaseCall, LeaseSettings};
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use volumes::Volumes;
 
 /// A pod as the process was last told of it.
 #[derive(Debug)]
@@ -37,6 +40,7 @@ pub(super) struct Watchdog {
     renewed_ms: Option<UnixMs>,
     /// `None`: nobody is evicted for others.
     takings: Option<Takings>,
+    volumes: Volumes,
 }
 
 impl Watchdog {
@@ -49,6 +53,7 @@ impl Watchdog {
             lease,
             limits: settings.in_flight,
             takings: (settings.evictions.in_flight > 0).then(Takings::default),
+            volumes: Volumes::default(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -64,6 +69,7 @@ impl Watchdog {
         if let Some(takings) = &mut self.takings {
             takings.told(event);
         }
+        self.volumes.told(event);
         match event {
             Event::Applied(object) => self.shown(object),
             Event::Deleted(ObjectKey::Pod(uid)) => self.gone(*uid),
@@ -136,6 +142,7 @@ impl Watchdog {
         if let Some(takings) = &mut self.takings {
             takings.ended(&action, outcome);
         }
+        self.volumes.ended(&action, outcome);
         match (action, outcome) {
             (Action::Bind(bind), Outcome::Refused { .. } | Outcome::Throttled { .. }) => {
                 self.sent.remove(&bind.pod.uid);
@@ -189,7 +196,7 @@ impl Watchdog {
                 self.leads(now_ms, command, leads, &mut found);
             }
             if let Action::Bind(bind) = &command.action {
-                self.binds(bind.pod.uid, &bind.node, &mut found);
+                self.binds(bind, &mut found);
             }
             self.under_way
                 .insert(command.id, (now_ms, command.action.clone()));
@@ -217,13 +224,15 @@ impl Watchdog {
 
     /// I2: a bind goes to a node that exists and has room. A bind that is sent again to its node is
     /// not judged: the first one may still arrive, so the pod must not go to another node.
-    fn binds(&mut self, uid: Uid, node: &str, found: &mut Vec<String>) {
+    fn binds(&mut self, bind: &Bind, found: &mut Vec<String>) {
+        let (uid, node) = (bind.pod.uid, &*bind.node);
         let to_node =
             |sent: &BTreeMap<Uid, Box<str>>| sent.get(&uid).is_some_and(|to| **to == *node);
         if to_node(&self.sent) || to_node(&self.doubtful) {
             self.sent.insert(uid, node.into());
             return;
         }
+        self.volumes.binds(bind, found);
         if let Some(other) = self.pods.get(&uid).and_then(|pod| pod.node.as_ref()) {
             found.push(format!("I6: pod {uid} is known to be on {other}"));
         }

@@ -1,6 +1,7 @@
 //! The work that arrives: gangs of every kind, and the changes that users make.
 
 use super::{APP, APPS, DISK, NONE, QUEUES};
+use crate::api_server::Name;
 use crate::cluster::Recipe;
 use crate::objects::{NAMESPACE, pod, pod_group};
 use crate::random::Random;
@@ -29,6 +30,12 @@ pub(crate) enum Arrival {
     Guarded(DisruptionBudgetFacts, u32),
     /// The disruption budget with this name is deleted.
     Unguarded(Box<str>),
+    /// An object about volumes is made, unless there is one of its name.
+    Stored(Box<Object>),
+    /// An object about volumes is deleted.
+    Gone(Name),
+    /// A volume, if there is one, is deleted: the one with this number, modulo their count.
+    VolumeGone(u64),
 }
 
 /// Everything that arrives, sorted by time, and how many gangs there are among it.

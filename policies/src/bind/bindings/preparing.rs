@@ -28,6 +28,7 @@ use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::pod::Stage;
 use crate::state::storage::{Named, OpenClaim};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -74,7 +75,12 @@ impl Binder {
         now_ms: UnixMs,
     ) -> Option<Step> {
         let mut placed_pods = placed.iter().map(|(pod, _)| *pod);
-        if !placed_pods.any(|pod| state.has_open_claims(pod)) {
+        let is_open = placed_pods.any(|pod| state.has_open_claims(pod));
+        let waits = is_open
+            || placed
+                .first()
+                .is_some_and(|(pod, _)| self.is_begun(state, *pod));
+        if !waits {
             return None;
         }
         let until_ms = now_ms.saturating_add(PREPARING_MS);
@@ -90,6 +96,17 @@ impl Binder {
             self.tell_failure(state, uid);
         }
         Some(Step::Preparing(until_ms))
+    }
+
+    /// Whether members of a pod's gang wait for volumes, and none is on a node yet: surplus must
+    /// not begin before them.
+    fn is_begun(&self, state: &ClusterState, pod: PodId) -> bool {
+        let members = gang_members(state, state.pods[pod].uid);
+        let mut stages = members.iter().map(|member| &state.pods[*member].stage);
+        !stages.any(|stage| matches!(stage, Stage::Bound(_)))
+            && members
+                .iter()
+                .any(|member| self.preparations.pods.contains(&state.pods[*member].uid))
     }
 
     /// Tells the next claim of a pod the node of the pod.
