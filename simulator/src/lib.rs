@@ -35,4 +35,5 @@ mod scenario;
 pub mod shell;
 pub mod timeline;
 pub mod trace;
+mod volumes;
 pub mod what_if;

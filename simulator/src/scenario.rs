@@ -23,7 +23,7 @@ pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;
 pub(crate) use trees::grow;
-pub(crate) use volumes::{DRIVER, claim, furnish, zone_is};
+pub(crate) use volumes::furnish;
 pub(crate) use work::{Arrival, arrivals};
 
 use crate::cluster::Cluster;

@@ -298,6 +298,8 @@ impl Planner {
             && key.kind != CandidateKind::Unfinished
             // Plans count amounts, and do not see which pods would let the gang in by leaving.
             && !state.has_related_members(gang)
+            // Surplus of a gang that waits for volumes may never begin.
+            && !state.is_preparing(gang)
             && !refused.is_some_and(was_refused)
     }
 

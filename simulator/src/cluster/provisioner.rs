@@ -4,7 +4,7 @@
 use super::{Cluster, Task};
 use crate::api_server::{Answer, Name, Request, Sort, Version};
 use crate::random::Random;
-use crate::scenario::{self, DRIVER};
+use crate::volumes::{self, DRIVER};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     AccessModes, ClaimFacts, PodFacts, StorageClassFacts, StorageFacts, StorageKind, UnixMs, label,
@@ -48,7 +48,8 @@ impl Cluster {
         }
     }
 
-    /// What has changed of a kind since a version.
+    /// What has changed of a kind since a version; all objects of it, if that is not known any
+    /// more.
     fn changed(&mut self, kind: Kind, after: Version) -> Vec<(Sort, Object)> {
         match self.api.handle(Request::Watch { kind, after }, 0) {
             Answer::Changes { changes, .. } => {
@@ -56,7 +57,10 @@ impl Cluster {
                 let changes = changes.map(|change| (change.sort, change.object.object.clone()));
                 changes.collect()
             }
-            _ => Vec::new(),
+            _ => {
+                let objects = self.api.objects(kind);
+                objects.map(|it| (Sort::Added, it.object.clone())).collect()
+            }
         }
     }
 
@@ -127,7 +131,7 @@ impl Cluster {
         claim.selected_node = Some(selected).filter(|_| node.is_some());
         volume.csi = Some((DRIVER.into(), volume.name.clone()));
         let zone = zone.flatten().flatten();
-        volume.affinity = zone.map(|zone| vec![scenario::zone_is(&zone)]);
+        volume.affinity = zone.map(|zone| vec![volumes::zone_is(&zone)]);
         // Kubernetes may write the name of the volume and the end of the binding one by one.
         claim.bind_completed = random.percent(80);
         self.put(Object::Storage(StorageFacts::Volume(volume)), now_ms);
@@ -152,7 +156,7 @@ impl Cluster {
         }
         for pod in pods.iter().filter(|pod| pod.deletion_ms.is_none()) {
             for used in pod.claims.iter().filter(|used| used.is_ephemeral) {
-                let mut facts = scenario::claim(&used.name, "anywhere", AccessModes::ONE_NODE);
+                let mut facts = volumes::claim(&used.name, "anywhere", AccessModes::ONE_NODE);
                 facts.pod = Some(pod.uid);
                 let claim = Object::Storage(StorageFacts::Claim(facts));
                 if self.api.get(&Name::of(&claim)).is_none() {

@@ -3,25 +3,20 @@
 //! go. All of it is drawn from a sequence of its own, so that other worlds are not changed by this
 //! module.
 
-use super::{Arrival, LEVELS, NONE};
+use super::Arrival;
 use crate::api_server::Name;
 use crate::cluster::{Cluster, Recipe};
-use crate::objects::NAMESPACE;
 use crate::random::Random;
+use crate::volumes::{DRIVER, claim, zone_is};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    AccessModes, ClaimFacts, ClaimUse, CsiNodeFacts, MatchOperator, MatchRequirement,
-    NodeSelectorTerm, StorageClassFacts, StorageFacts, UnixMs,
+    AccessModes, ClaimFacts, ClaimUse, CsiNodeFacts, StorageClassFacts, StorageFacts, UnixMs,
 };
 
-/// The driver of all volumes.
-pub(crate) const DRIVER: &str = "disks.example.com";
 /// The name that the ephemeral volume of a pod has in it.
 const SCRATCH: &str = "scratch";
 /// The classes: one makes volumes on every node, one only in a zone, and one before there is a pod.
 const CLASSES: [&str; 3] = ["anywhere", "zone", "at-once"];
-/// The size of a volume, in bytes.
-const SIZE: u64 = 1 << 30;
 
 /// How the members of a gang use claims.
 #[derive(Debug, Clone, Copy)]
@@ -153,27 +148,6 @@ fn limit(cluster: &mut Cluster, random: &mut Random, now_ms: UnixMs) {
     }
 }
 
-/// A claim without a volume.
-pub(crate) fn claim(name: &str, class: &str, access: AccessModes) -> ClaimFacts {
-    ClaimFacts {
-        namespace: NAMESPACE.into(),
-        name: name.into(),
-        uid: NONE,
-        class: class.into(),
-        volume: None,
-        bind_completed: false,
-        is_lost: false,
-        is_deleting: false,
-        size: Some(SIZE),
-        access,
-        is_block: false,
-        selector: None,
-        attributes_class: "".into(),
-        selected_node: None,
-        pod: None,
-    }
-}
-
 fn class(name: &str) -> StorageClassFacts {
     let zone = || vec![zone_is("z0")];
     StorageClassFacts {
@@ -181,17 +155,5 @@ fn class(name: &str) -> StorageClassFacts {
         provisioner: DRIVER.into(),
         waits: name != "at-once",
         topologies: (name == "zone").then(zone),
-    }
-}
-
-/// A term that selects the nodes of a zone.
-pub(crate) fn zone_is(zone: &str) -> NodeSelectorTerm {
-    NodeSelectorTerm {
-        match_expressions: vec![MatchRequirement {
-            key: LEVELS[0].into(),
-            operator: MatchOperator::In,
-            values: vec![zone.into()],
-        }],
-        match_fields: Vec::new(),
     }
 }

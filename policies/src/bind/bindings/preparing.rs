@@ -241,6 +241,36 @@ impl Binder {
         for uid in pods.copied().collect::<Vec<_>>() {
             self.go_on_preparing(state, settings, progress, uid, now_ms);
         }
+        for uid in changed {
+            self.keep_volumes(state, settings, progress, uid, now_ms);
+        }
+    }
+
+    /// Gives up the place of a pod whose bind is still to be sent, or to be sent again, and whose
+    /// volumes are lost.
+    fn keep_volumes(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        now_ms: UnixMs,
+    ) {
+        let place = assumed(state, uid).filter(|_| self.step_of(uid) == Some(Step::Queued));
+        let Some((pod, node)) = place else { return };
+        let name = pod.name.clone();
+        // A bound claim whose volume is gone stands open for ever.
+        let why = match state.open_claims(state.pod_ids[&uid], node) {
+            Err(why) => why,
+            Ok(open) => match open.first() {
+                Some(claim) => {
+                    format!("PersistentVolumeClaim {} has no volume", claim.name.1).into()
+                }
+                None => return,
+            },
+        };
+        let why = format!("pod {name}: {why}");
+        self.refuse(state, settings, progress, (uid, why.into()), now_ms);
     }
 
     fn go_on_preparing(

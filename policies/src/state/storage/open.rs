@@ -3,7 +3,7 @@
 use super::Named;
 use crate::facts::{ClaimUse, Uid};
 use crate::filter;
-use crate::ids::{NodeId, PodId};
+use crate::ids::{GangId, NodeId, PodId};
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
 use alloc::{boxed::Box, format, vec::Vec};
@@ -63,6 +63,13 @@ impl ClusterState {
             });
         }
         Ok(open)
+    }
+
+    /// Whether members of a gang have places, and wait for volumes.
+    pub(crate) fn is_preparing(&self, gang: GangId) -> bool {
+        let members = self.gangs[gang].members.iter();
+        let mut own = members.filter_map(|pod| self.pods[*pod].own.as_ref());
+        own.any(|own| own.prepares)
     }
 
     /// Checks that the volume of a claim can be used on a node.

@@ -1,6 +1,6 @@
 //! V1 to V3: judges binds by the volumes of pods, as far as the process was told of them.
 
-use crate::scenario::DRIVER;
+use crate::volumes::DRIVER;
 use gpu_batch_policies::command::{Action, Bind};
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{
