@@ -30,7 +30,10 @@ const RESERVING: u64 = 150;
 const CLAIMING: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 200;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 54] = [
+const FAILED_ONCE: [u64; 57] = [
+    1_152_921_504_607_347_181,
+    1_152_921_504_607_347_439,
+    1_152_921_504_607_347_534,
     7_006_382,
     7_018_118,
     7_031_473,
@@ -102,7 +105,10 @@ const FAILED_ONCE: [u64; 54] = [
 ///   it was to be, and it was tried elsewhere.
 /// - 6917538006711551865: one large member took the room of all others of a gang that had just been
 ///   refused, and another gang took that room.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 11] = [
+/// - 1152921504607447591: surplus took room from others while the minimum of its gang waited for
+///   volumes.
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 12] = [
+    1_152_921_504_607_447_591,
     3_151,
     10_599,
     4_611_694_996_921_897_984,

@@ -4,7 +4,7 @@ use gpu_batch_policies::event::{Object, ObjectKey};
 use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{
-    Thing, To, World, capacity, claim, csi_driver, csi_node, gang, lost, node, pod, refused,
+    Thing, To, World, capacity, claim, csi_driver, csi_node, gang, lost, node, pod, quota, refused,
     storage_class, throttled, volume,
 };
 
@@ -381,4 +381,59 @@ fn volumes_that_are_made_by_hand_are_not_chosen() {
     });
     world.settle();
     assert_eq!((world.selections, world.binds), (0, 1));
+}
+
+#[test]
+fn a_bind_is_not_sent_again_when_the_volume_of_its_pod_is_lost() {
+    let mut world = World::new();
+    world.answers(To::Bind, throttled());
+    world.then((
+        zones(),
+        volume("v", 1).of_claim("data"),
+        claim("data", "").bound_to("v"),
+        pod("p", 1).claims("data"),
+    ));
+    assert_eq!((world.binds, &*world.places("p")), (1, "a1"));
+    change_claim(&mut world, "data", |claim| claim.is_lost = true);
+    world.answers_again(&To::Bind);
+    world.later(10_000);
+    assert_eq!((world.binds, &*world.places("p")), (1, "-"));
+    assert_eq!(world.reason_of_pod("p"), Some(Reason::WaitingForVolumes));
+}
+
+#[test]
+fn surplus_without_claims_waits_for_the_volumes_of_the_minimum() {
+    let mut world = World::new();
+    world.answers(To::SelectionOf("c-1"), throttled());
+    world.then((zones(), pair(), pod("g-2", 1).of("g")));
+    assert_eq!(world.binds, 0);
+    world.answers_again(&To::SelectionOf("c-1"));
+    world.later(10_000);
+    assert_eq!(world.binds, 3);
+}
+
+/// The gang may never begin: then pods would have been evicted in vain.
+#[test]
+fn surplus_takes_no_room_from_others_while_its_gang_waits_for_volumes() {
+    let mut world = World::new();
+    world.answers(To::SelectionOf("c-1"), throttled());
+    world.apply((
+        zones(),
+        quota("a", 24),
+        quota("b", 8),
+        storage_class("fast"),
+    ));
+    world.apply((gang("h", 1).queue("b"), pod("h-0", 8).of("h").on("b1")));
+    world.apply(pod("h-1", 8).of("h").on("b2"));
+    world.apply((claim("c-0 c-1", "fast"), gang("g", 2).queue("a")));
+    world.then((
+        pod("g-0", 8).of("g").claims("c-0"),
+        pod("g-1", 8).of("g").claims("c-1"),
+        pod("g-2", 8).of("g"),
+    ));
+    world.later(5_000);
+    assert_eq!((world.binds, world.evictions), (0, 0));
+    world.answers_again(&To::SelectionOf("c-1"));
+    world.later(10_000);
+    assert_eq!((world.binds, world.evictions), (3, 1));
 }

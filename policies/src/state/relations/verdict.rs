@@ -84,7 +84,7 @@ impl View<'_> {
     /// How many more pods of the class the table may count on a node: one, where a pod of the class
     /// may close the node to the next one.
     pub(crate) fn room(&self, node: NodeId) -> u32 {
-        // Where a label is missing, the verdict would name it.
+        // The verdict would copy the name of a missing label, for each node.
         let lacks_label = self
             .spread
             .iter()
