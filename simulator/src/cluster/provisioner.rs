@@ -214,7 +214,7 @@ mod tests {
     use crate::random::Random;
     use gpu_batch_policies::command::SelectNode;
     use gpu_batch_policies::facts::Uid;
-    use gpu_batch_testing::{claim, storage_class};
+    use gpu_batch_testing::{claim, node, storage_class};
 
     #[test]
     fn a_volume_is_made_for_a_claim_once_a_node_is_selected() {
@@ -228,6 +228,7 @@ mod tests {
         };
         let class = Object::Storage(StorageFacts::Class(storage_class("fast").facts()));
         cluster.put(class, 0);
+        cluster.put(Object::Node(node("n1", 8).facts()), 0);
         // The provisioner does not refuse once the world is to come to rest.
         cluster.settle();
         let react = |cluster: &mut Cluster| {

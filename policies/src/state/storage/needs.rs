@@ -2,9 +2,9 @@
 
 use super::Storage;
 use crate::facts::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimUse, LabelSelector, MatchOperator,
-    MatchRequirement, NodeSelectorTerm, StorageClassFacts, VolumeFacts, VolumeNeeds, VolumePlaces,
-    ZONE_LABELS, ZoneLabel, label,
+    CapacityFacts, ClaimFacts, ClaimUse, LabelSelector, MatchOperator, MatchRequirement,
+    NodeSelectorTerm, StorageClassFacts, VolumeFacts, VolumeNeeds, VolumePlaces, ZONE_LABELS,
+    ZoneLabel, label,
 };
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
@@ -58,13 +58,9 @@ impl ClusterState {
         if claim.is_ephemeral && facts.pod != Some(pod.uid) {
             return Err("was not made for the pod, which has a volume of that name".to_owned());
         }
-        // Whether a claim that was made for a pod is used by others is not asked.
-        if facts.access.has(AccessModes::ONE_POD) && !claim.is_ephemeral {
-            let first = storage.first_user(self, &name).map(|user| &self.pods[user]);
-            if let Some(first) = first.filter(|first| first.uid != pod.uid) {
-                let first = &first.name;
-                return Err(format!("is ReadWriteOncePod, and pod {first} uses it"));
-            }
+        if let Some(first) = self.first_before(pod, &name, facts, claim) {
+            let first = &first.name;
+            return Err(format!("is ReadWriteOncePod, and pod {first} uses it"));
         }
         match (&facts.volume, facts.bind_completed) {
             (Some(volume), true) => {

@@ -1,10 +1,10 @@
 //! Which pods use which claims, and what they ask for with them.
 
 use super::{Named, Storage};
-use crate::facts::{ClaimUse, PodShape, UnixMs};
+use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, UnixMs};
 use crate::ids::PodId;
 use crate::state::ClusterState;
-use crate::state::pod::Stage;
+use crate::state::pod::{Pod, Stage};
 use crate::state::sets::{put_in, take_out};
 use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
@@ -88,6 +88,22 @@ impl ClusterState {
         }
     }
 
+    /// The other pod that uses a claim of a pod which one pod alone may use, and comes first.
+    /// Whether a claim that was made for a pod is used by others is not asked.
+    pub(super) fn first_before(
+        &self,
+        pod: &Pod,
+        name: &Named,
+        facts: &ClaimFacts,
+        claim: &ClaimUse,
+    ) -> Option<&Pod> {
+        if claim.is_ephemeral || !facts.access.has(AccessModes::ONE_POD) {
+            return None;
+        }
+        let first = &self.pods[self.storage.first_user(self, name)?];
+        Some(first).filter(|first| first.uid != pod.uid)
+    }
+
     /// The names of pods that are not judged by what their claims ask for, unless that is still to
     /// be worked out.
     pub(crate) fn pods_with_stale_claims(&self) -> Vec<&str> {
@@ -104,13 +120,18 @@ impl ClusterState {
 }
 
 impl Storage {
-    /// The pod that may use a claim which one pod alone may use: one that is on a node, else the
-    /// oldest.
-    pub(super) fn first_user(&self, state: &ClusterState, claim: &Named) -> Option<PodId> {
+    /// The pod that may use a claim which one pod alone may use: one that is on a node, else one
+    /// whose binding is on its way, else the oldest.
+    fn first_user(&self, state: &ClusterState, claim: &Named) -> Option<PodId> {
         let users = self.users.get(claim)?.iter().copied();
         users.min_by_key(|pod| {
             let pod = &state.pods[*pod];
-            (pod.stage.node().is_none(), pod.created_ms, pod.uid)
+            let rank = match pod.stage {
+                Stage::Assumed(_) => 1,
+                stage if stage.node().is_some() => 0,
+                _ => 2,
+            };
+            (rank, pod.created_ms, pod.uid)
         })
     }
 }

@@ -94,6 +94,10 @@ impl Volumes {
             (Action::Observe(pod), Outcome::Observed(PodSeen::Unbound)) => {
                 self.sent.remove(&pod.uid);
             }
+            (Action::Observe(pod), Outcome::Observed(PodSeen::Bound(node))) => {
+                // Another process may have bound the pod elsewhere.
+                self.sent.insert(pod.uid, node.clone());
+            }
             (Action::Observe(pod), Outcome::Observed(PodSeen::Gone)) => {
                 self.pods.remove(&pod.uid);
             }
