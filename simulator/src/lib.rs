@@ -30,6 +30,7 @@ mod panics;
 pub mod random;
 pub mod report;
 mod rest;
+mod rules;
 pub mod run;
 mod scenario;
 pub mod shell;

@@ -48,8 +48,8 @@ impl Cluster {
         }
     }
 
-    /// What has changed of a kind since a version; all objects of it, if that is not known any
-    /// more.
+    /// The objects of a kind that have changed since a version of the store; all objects of the
+    /// kind, if the store has forgotten the changes since then.
     fn changed(&mut self, kind: Kind, after: Version) -> Vec<(Sort, Object)> {
         match self.api.handle(Request::Watch { kind, after }, 0) {
             Answer::Changes { changes, .. } => {
@@ -74,11 +74,13 @@ impl Cluster {
     }
 
     /// A claim by name.
-    pub(crate) fn claim(&self, name: &Name) -> Option<&ClaimFacts> {
-        match &self.api.get(name)?.object {
-            Object::Storage(StorageFacts::Claim(claim)) => Some(claim),
-            _ => None,
-        }
+    fn claim(&self, name: &Name) -> Option<&ClaimFacts> {
+        as_claim(&self.api.get(name)?.object)
+    }
+
+    fn claims(&self) -> impl Iterator<Item = &ClaimFacts> {
+        let claims = self.api.objects(CLAIM);
+        claims.filter_map(|stored| as_claim(&stored.object))
     }
 
     fn class(&self, name: &str) -> Option<&StorageClassFacts> {
@@ -142,11 +144,7 @@ impl Cluster {
     /// gone.
     pub(super) fn keep_ephemeral(&mut self, now_ms: UnixMs) {
         let pods: Vec<PodFacts> = self.api.pods().cloned().collect();
-        let claims: Vec<ClaimFacts> = self
-            .api
-            .objects(CLAIM)
-            .filter_map(|stored| self.claim(&Name::of(&stored.object)).cloned())
-            .collect();
+        let claims: Vec<ClaimFacts> = self.claims().cloned().collect();
         for claim in &claims {
             let is_gone = |uid| pods.iter().all(|pod| pod.uid != uid);
             if claim.pod.is_some_and(is_gone) {
@@ -172,8 +170,7 @@ impl Cluster {
         let names: Vec<Name> = volumes.map(|stored| Name::of(&stored.object)).collect();
         if let Some(index) = number.checked_rem(names.len() as u64) {
             let volume = names[usize::try_from(index).unwrap_or(0)].clone();
-            let claims = self.api.objects(CLAIM);
-            let claims = claims.filter_map(|stored| self.claim(&Name::of(&stored.object)));
+            let claims = self.claims();
             let lost = claims.filter(|claim| claim.volume.as_ref() == Some(&volume.name));
             let lost: Vec<ClaimFacts> = lost.cloned().collect();
             self.delete(volume, None, now_ms);
@@ -182,6 +179,13 @@ impl Cluster {
                 self.put(Object::Storage(StorageFacts::Claim(claim)), now_ms);
             }
         }
+    }
+}
+
+fn as_claim(object: &Object) -> Option<&ClaimFacts> {
+    match object {
+        Object::Storage(StorageFacts::Claim(claim)) => Some(claim),
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Only a pod that alone got a place in a step is judged, and only if no other pod lost its place
 //! in that step: else nobody outside of the engine can tell what stood where when it was placed.
 
+use crate::rules::{has_labels, near, selects};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
@@ -144,14 +145,8 @@ impl<'a> Placed<'a> {
     /// The rules that do not hold.
     fn broken_rules(&self, nodes: impl Iterator<Item = &'a NodeFacts>) -> Vec<&'static str> {
         let mut found = Vec::new();
-        let kept_off = self.others.iter().any(|(other, at)| {
-            let rules = other.shape.relations.as_deref();
-            let mut terms = rules.into_iter().flat_map(|rules| &rules.anti_affinity);
-            terms.any(|term| {
-                selects(&term.selection, self.pod) && near(&term.topology_key, at, self.node)
-            })
-        });
-        if kept_off {
+        let mut keeping_off = self.keeping_off();
+        if keeping_off.any(|(term, at)| near(&term.topology_key, at, self.node)) {
             found.push("a pod there keeps it off");
         }
         let Some(rules) = self.pod.shape.relations.as_deref() else {
@@ -170,6 +165,16 @@ impl<'a> Placed<'a> {
             found.push("that spreads pods too unevenly");
         }
         found
+    }
+
+    /// The terms of anti-affinity of other pods that select the pod, each with the node of its pod.
+    fn keeping_off(&self) -> impl Iterator<Item = (&'a PodTerm, &'a NodeFacts)> {
+        let terms = self.others.iter().flat_map(|(other, at)| {
+            let rules = other.shape.relations.as_deref();
+            let terms = rules.into_iter().flat_map(|rules| &rules.anti_affinity);
+            terms.map(move |term| (term, *at))
+        });
+        terms.filter(|(term, _)| selects(&term.selection, self.pod))
     }
 
     /// Whether the pods that all terms of the affinity select are near, or there is none anywhere.
@@ -221,11 +226,7 @@ impl<'a> Placed<'a> {
                 .or_insert(0);
         }
         let is_counted = |pod: &PodFacts| {
-            let labels = rule.labels.as_ref();
-            pod.namespace == self.pod.namespace
-                && labels.is_some_and(|labels| {
-                    labels.selects(|key| pod.labels.value(key, &pod.name, pod.owner.as_ref()))
-                })
+            pod.namespace == self.pod.namespace && has_labels(pod, rule.labels.as_ref())
         };
         for (other, at) in &self.others {
             if other.deletion_ms.is_none() && is_counted(other) && counts(at) {
@@ -275,12 +276,7 @@ impl<'a> Placed<'a> {
                 .sum()
         };
         let mut wanted = self.pod.shape.requests.iter();
-        let kept_off = self.others.iter().any(|(other, _)| {
-            let rules = other.shape.relations.as_deref();
-            let mut terms = rules.into_iter().flat_map(|rules| &rules.anti_affinity);
-            terms.any(|term| selects(&term.selection, self.pod))
-        });
-        same && !kept_off
+        same && self.keeping_off().next().is_none()
             && wanted.all(|(name, amount_of_pod)| {
                 taken(name) + *amount_of_pod <= amount(&node.allocatable, name)
             })
@@ -306,18 +302,4 @@ impl<'a> Placed<'a> {
         }
         sum
     }
-}
-
-/// Whether two nodes are in one domain of a label.
-fn near(key: &str, one: &NodeFacts, other: &NodeFacts) -> bool {
-    let domain = label(&one.labels, key);
-    domain.is_some() && domain == label(&other.labels, key)
-}
-
-fn selects(selection: &PodSelection, pod: &PodFacts) -> bool {
-    let labels = selection.labels.as_ref();
-    selection.namespaces.contains(&pod.namespace)
-        && labels.is_some_and(|labels| {
-            labels.selects(|key| pod.labels.value(key, &pod.name, pod.owner.as_ref()))
-        })
 }

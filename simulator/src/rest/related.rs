@@ -2,7 +2,8 @@
 
 use super::Binder;
 use crate::cluster::Cluster;
-use gpu_batch_policies::facts::{PodFacts, PodTerm, Uid, label};
+use crate::rules::{near, selects};
+use gpu_batch_policies::facts::Uid;
 use std::collections::BTreeMap;
 
 /// Whether any pod has rules about other pods. Which nodes others take decides then where a gang
@@ -30,25 +31,16 @@ pub(super) fn too_near(
     for (facts, node, binder) in &bound {
         let rules = facts.shape.relations.as_deref();
         for term in rules.into_iter().flat_map(|rules| &rules.anti_affinity) {
-            let domain = label(&node.labels, &term.topology_key);
-            let near = bound.iter().find(|(other, at, by)| {
+            let too_near = bound.iter().find(|(other, at, by)| {
                 other.uid != facts.uid
                     && by == binder
-                    && domain.is_some()
-                    && label(&at.labels, &term.topology_key) == domain
-                    && selects(term, other)
+                    && near(&term.topology_key, node, at)
+                    && selects(&term.selection, other)
             });
-            if let Some((other, ..)) = near {
+            if let Some((other, ..)) = too_near {
                 let (name, other) = (&facts.name, &other.name);
                 found.push(format!("pod {name} keeps away from {other}, which is near"));
             }
         }
     }
-}
-
-fn selects(term: &PodTerm, pod: &PodFacts) -> bool {
-    let labels = term.selection.labels.as_ref();
-    labels.is_some_and(|labels| {
-        labels.selects(|key| pod.labels.value(key, &pod.name, pod.owner.as_ref()))
-    })
 }

@@ -6,6 +6,7 @@
 //!    +--the node is not selected any more, a claim or the
 //!       node is lost, Refused, or it takes too long-------> the place is given up, and what was
 //!                                                           selected for it is taken back
+//! Queued: a volume is lost before the bind is sent, or sent again -> the place is given up
 //! ```
 //!
 //! The provisioner of a claim hears by the annotation `selected-node` where the volume is to be,
@@ -74,13 +75,9 @@ impl Binder {
         placed: &[(PodId, NodeId)],
         now_ms: UnixMs,
     ) -> Option<Step> {
-        let mut placed_pods = placed.iter().map(|(pod, _)| *pod);
-        let is_open = placed_pods.any(|pod| state.has_open_claims(pod));
-        let waits = is_open
-            || placed
-                .first()
-                .is_some_and(|(pod, _)| self.is_begun(state, *pod));
-        if !waits {
+        let (first, _) = placed.first()?;
+        let is_open = |(pod, _): &(PodId, NodeId)| state.has_open_claims(*pod);
+        if !placed.iter().any(is_open) && !self.is_begun(state, *first) {
             return None;
         }
         let until_ms = now_ms.saturating_add(PREPARING_MS);

@@ -58,10 +58,7 @@ impl ClusterState {
         if claim.is_ephemeral && facts.pod != Some(pod.uid) {
             return Err("was not made for the pod, which has a volume of that name".to_owned());
         }
-        if let Some(first) = self.first_before(pod, &name, facts, claim) {
-            let first = &first.name;
-            return Err(format!("is ReadWriteOncePod, and pod {first} uses it"));
-        }
+        self.check_first_user(pod, &name, facts, claim)?;
         match (&facts.volume, facts.bind_completed) {
             (Some(volume), true) => {
                 let Some(volume) = storage.volumes.get(volume) else {

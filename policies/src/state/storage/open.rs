@@ -47,13 +47,8 @@ impl ClusterState {
             let Some(facts) = facts else {
                 return Err(format!("PersistentVolumeClaim {} is lost", claim.name).into());
             };
-            if let Some(first) = self.first_before(record, &name, facts, claim) {
-                let (claim, first) = (&claim.name, &first.name);
-                let message = format!(
-                    "PersistentVolumeClaim {claim} is ReadWriteOncePod, and pod {first} uses it"
-                );
-                return Err(message.into());
-            }
+            self.check_first_user(record, &name, facts, claim)
+                .map_err(|why| format!("PersistentVolumeClaim {} {why}", claim.name))?;
             let volume = facts.volume.as_ref().filter(|_| facts.is_bound());
             let volume = volume.and_then(|volume| self.storage.volumes.get(volume));
             if volume.is_some() {

@@ -6,7 +6,7 @@ use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use crate::state::sets::{put_in, take_out};
-use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String, sync::Arc, vec::Vec};
 
 impl ClusterState {
     /// Notes which claims a pod uses that has come or changed: none once it has ended.
@@ -88,20 +88,30 @@ impl ClusterState {
         }
     }
 
-    /// The other pod that uses a claim of a pod which one pod alone may use, and comes first.
+    /// Checks that no other pod uses a claim of a pod which one pod alone may use, and comes first.
     /// Whether a claim that was made for a pod is used by others is not asked.
-    pub(super) fn first_before(
+    ///
+    /// # Errors
+    /// What a sentence about the claim says of it.
+    pub(super) fn check_first_user(
         &self,
         pod: &Pod,
         name: &Named,
         facts: &ClaimFacts,
         claim: &ClaimUse,
-    ) -> Option<&Pod> {
+    ) -> Result<(), String> {
         if claim.is_ephemeral || !facts.access.has(AccessModes::ONE_POD) {
-            return None;
+            return Ok(());
         }
-        let first = &self.pods[self.storage.first_user(self, name)?];
-        Some(first).filter(|first| first.uid != pod.uid)
+        let first = self.storage.first_user(self, name);
+        let first = first.map(|first| &self.pods[first]);
+        match first.filter(|first| first.uid != pod.uid) {
+            Some(first) => {
+                let first = &first.name;
+                Err(format!("is ReadWriteOncePod, and pod {first} uses it"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The names of pods that are not judged by what their claims ask for, unless that is still to
