@@ -87,7 +87,7 @@ fn replaced_since(state: &ClusterState, gang: &Gang) -> Option<UnixMs> {
     if gang.spec.minimum != pods || !minima_begun_with(state, gang).is_empty() {
         return None;
     }
-    let first_bound_ms = bound_times(state, gang, &|_| true).min()?;
+    let first_bound_ms = bound_times(state, gang).min()?;
     let members = gang.members.iter().map(|member| &state.pods[*member]);
     let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
     let created = waiting.map(|pod| pod.created_ms);
@@ -105,7 +105,7 @@ fn shown_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<
     let shown = gang.shown()?;
     let told = shown.staleness?;
     let created = || members_on_nodes(state, gang).map(|pod| pod.created_ms);
-    let first_bound_ms = bound_times(state, gang, &|_| true).min();
+    let first_bound_ms = bound_times(state, gang).min();
     let first_ms = first_bound_ms.or_else(|| created().min())?;
     let written_ms = told.since_ms.max(shown.scheduled_since_ms);
     let since_first = written_ms >= first_ms - first_ms % 1_000;
@@ -113,13 +113,15 @@ fn shown_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<
 }
 
 /// When members that are on nodes were bound, as the API server says.
-fn bound_times<'a>(
-    state: &'a ClusterState,
-    gang: &'a Gang,
-    which: &'a dyn Fn(&Pod) -> bool,
-) -> impl Iterator<Item = UnixMs> + 'a {
-    let bound = members_on_nodes(state, gang).filter(move |pod| which(pod));
-    bound.filter_map(|pod| pod.own.as_ref()?.bound_ms)
+fn bound_times<'a>(state: &'a ClusterState, gang: &'a Gang) -> impl Iterator<Item = UnixMs> + 'a {
+    members_on_nodes(state, gang).filter_map(told_bound_ms)
+}
+
+/// When a pod was bound, if the API server says so. The time at which a pod started may be much
+/// later.
+fn told_bound_ms(pod: &Pod) -> Option<UnixMs> {
+    let own = pod.own.as_ref().filter(|own| own.is_binding_told)?;
+    own.bound_ms
 }
 
 /// The members that are bound.
@@ -133,8 +135,9 @@ fn members_on_nodes<'a>(
 
 /// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API server
 /// says: a member has waited since before the first bound member was bound, and even if all younger
-/// members replace lost ones, the younger and the bound members are fewer than the minimum. Times
-/// are known to the second.
+/// members replace lost ones, the members that ever had a node are fewer than the minimum. Times
+/// are known to the second. A member of which nobody says when it was bound may have been bound as
+/// soon as it was created.
 pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: usize) -> bool {
     let gang = &state.gangs[id];
     let tree = gang.tree();
@@ -145,7 +148,11 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
         };
         group == 0 || tree.is_some_and(|tree| below(tree))
     };
-    let Some(first_ms) = bound_times(state, gang, &counts).min() else {
+    let on_nodes = members_on_nodes(state, gang).filter(|pod| counts(pod));
+    let Some(first_ms) = on_nodes
+        .map(|pod| told_bound_ms(pod).unwrap_or(pod.created_ms))
+        .min()
+    else {
         return false;
     };
     let waits = |pod: &Pod| pod.stage == Stage::Waiting && !pod.deleting;
@@ -154,8 +161,37 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
     if !waiting.any(|pod| pod.created_ms <= first_ms) {
         return false;
     }
-    let was_bound = |pod: &Pod| has_started(pod) || (waits(pod) && pod.created_ms > first_ms);
-    lacks_of(state, gang, &lowest_minima(state, gang), &was_bound)[group] > 0
+    let is_younger = |pod: &Pod| waits(pod) && pod.created_ms > first_ms;
+    let had_node = had_nodes(state, gang, &is_younger);
+    lacks_of(gang, &lowest_minima(state, gang), &had_node)[group] > 0
+}
+
+/// How many members of each leaf have or had a node: those that run or have succeeded, and those
+/// that are lost. Members that failed after they were bound are lost, whether they are replaced or
+/// not; of others that are lost only the younger members tell that replace them.
+fn had_nodes(state: &ClusterState, gang: &Gang, is_younger: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
+    let younger = by_leaf(state, gang, is_younger);
+    let failed = by_leaf(state, gang, &has_failed_on_node);
+    let lost = younger
+        .iter()
+        .zip(&failed)
+        .map(|(one, other)| one.max(other));
+    let started = by_leaf(state, gang, &has_started);
+    started
+        .iter()
+        .zip(lost)
+        .map(|(one, other)| one + other)
+        .collect()
+}
+
+/// Whether a pod has failed after the engine bound it.
+fn has_failed_on_node(pod: &Pod) -> bool {
+    let was_bound = || {
+        pod.own
+            .as_ref()
+            .is_some_and(|own| !own.bound_minima.is_empty())
+    };
+    pod.stage == (Stage::Ended { succeeded: false }) && was_bound()
 }
 
 /// How many more pods each group lacks beside the pods that `counts` picks, the gang itself first.
@@ -163,25 +199,23 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
 /// that is asked for now: a minimum that was raised is for the next decision.
 pub(crate) fn lacks(state: &ClusterState, id: GangId, counts: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
     let gang = &state.gangs[id];
-    lacks_of(state, gang, &minima_begun_with(state, gang), counts)
+    lacks_of(
+        gang,
+        &minima_begun_with(state, gang),
+        &by_leaf(state, gang, counts),
+    )
 }
 
-/// How many more pods each group lacks where groups have these minima, and those of the gang's spec
-/// where none is given.
-fn lacks_of(
-    state: &ClusterState,
-    gang: &Gang,
-    minima: &BTreeMap<usize, u32>,
-    counts: &dyn Fn(&Pod) -> bool,
-) -> Vec<u32> {
-    let counted = by_leaf(state, gang, counts);
+/// How many more pods each group lacks beside those that are counted, where groups have these
+/// minima, and those of the gang's spec where none is given.
+fn lacks_of(gang: &Gang, minima: &BTreeMap<usize, u32>, counted: &[u32]) -> Vec<u32> {
     match gang.tree() {
         None => {
             let minimum = minima.get(&0).copied().unwrap_or(gang.spec.minimum);
             Vec::from([minimum.saturating_sub(counted[0])])
         }
-        Some(tree) if minima.is_empty() => tree.needs(&counted),
-        Some(tree) => tree.with_minima(minima).needs(&counted),
+        Some(tree) if minima.is_empty() => tree.needs(counted),
+        Some(tree) => tree.with_minima(minima).needs(counted),
     }
 }
 

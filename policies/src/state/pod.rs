@@ -132,6 +132,8 @@ pub(crate) struct Own {
     pub(crate) bound_minima: Box<[u32]>,
     /// When the pod was bound, or at the latest when it started, if the API server has said so.
     pub(crate) bound_ms: Option<UnixMs>,
+    /// The API server says when the pod was bound. Otherwise `bound_ms` is when it started.
+    pub(crate) is_binding_told: bool,
     /// The pod's gang is not to evict or move others for it.
     pub(crate) never_preempts: bool,
     /// The condition `PodScheduled=False` that the pod carries, as far as we know.

@@ -388,6 +388,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         bound_queue,
         bound_minima,
         bound_ms: facts.bound_ms.or(facts.started_ms),
+        is_binding_told: facts.bound_ms.is_some(),
         never_preempts: facts.never_preempts,
         unscheduled: facts.unscheduled.clone(),
         condition_ms,

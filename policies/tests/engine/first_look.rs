@@ -385,3 +385,50 @@ fn a_half_bound_gang_is_unwound_in_spite_of_an_old_status() {
         assert_eq!(world.cause, Some(EvictionCause::Unwind));
     }
 }
+
+/// A gang that can go without one of its sub-groups, in both of which all members run.
+fn two_halves() -> World {
+    let group = gang("g", 1).at_least(1).sub_groups(leaf("a b", "", 2));
+    let mut world = World::of((node("n1", 4), group));
+    for leaf in ["a", "b"] {
+        world.apply(pod(&names(leaf, 2), 1).of_leaf("g", leaf));
+    }
+    world.settle();
+    assert_eq!(world.binds, 4);
+    world.run(5_000);
+    world
+}
+
+/// The API server knows times to the second: the replacement is no older than the binding.
+#[test]
+fn a_sub_group_whose_member_failed_at_once_is_left_alone_after_a_restart() {
+    let mut world = two_halves();
+    let bound_ms = world.stored("a0").bound_ms.unwrap();
+    world.fail("a1");
+    let replacement = pod("a1-again", 1)
+        .of_leaf("g", "a")
+        .gate("example.com/wait");
+    world.then(replacement.with(|pod| pod.created_ms = bound_ms));
+    world.take_over();
+    check_left_alone(&mut world);
+}
+
+/// A late write has replaced the condition that tells when the member was bound. It started long
+/// after that.
+#[test]
+fn a_member_that_started_late_does_not_make_its_replaced_sibling_older() {
+    let mut world = two_halves();
+    let bound_ms = world.stored("a0").bound_ms.unwrap();
+    world.change("a0", |pod| {
+        pod.bound_ms = None;
+        pod.started_ms = Some(bound_ms + 60_000);
+    });
+    world.delete("a1");
+    let replacement = pod("a1-again", 1)
+        .of_leaf("g", "a")
+        .gate("example.com/wait");
+    world.then(replacement.with(|pod| pod.created_ms = bound_ms + 30_000));
+    world.run(60_000);
+    world.take_over();
+    check_left_alone(&mut world);
+}
