@@ -129,14 +129,15 @@ impl QueueTree {
     }
 
     /// Takes in a queue that was created or changed. Cheap: [`QueueTree::refresh`] does the work
-    /// once for all changes. A new UID, generation or past use alone is no change, so that writing
-    /// a status does not cause a refresh.
+    /// once for all changes. A new UID, generation, past use or writer of the status alone is no
+    /// change, so that writing a status does not cause a refresh.
     pub(crate) fn apply(&mut self, facts: QueueFacts) {
         let unchanged = |old: &QueueFacts| {
             let same_object = QueueFacts {
                 uid: facts.uid,
                 generation: facts.generation,
                 past_use: facts.past_use.clone(),
+                is_told_by_other: facts.is_told_by_other,
                 ..old.clone()
             };
             same_object == facts

@@ -4,6 +4,7 @@
 pub(crate) mod explain;
 mod faults;
 mod gang;
+mod others;
 mod protection;
 mod queues;
 pub(crate) mod reports;
@@ -14,7 +15,7 @@ mod told;
 pub(crate) mod why;
 mod words;
 
-use crate::event::Event;
+use crate::event::{Event, Object, ObjectKey};
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
@@ -25,6 +26,7 @@ use crate::state::ClusterState;
 use crate::status::QueueStatus;
 use alloc::collections::BTreeMap;
 use faults::Faults;
+use others::Others;
 use protection::Protection;
 use review::Review;
 use told::Told;
@@ -52,6 +54,8 @@ pub(crate) struct Teller {
     queues_due_ms: UnixMs,
     /// The status of each queue that was last handed out to be written.
     reported_queues: BTreeMap<QueueId, QueueStatus>,
+    /// Which queues another gpu-batch tells of.
+    others: Others,
     /// How many gangs wait and how many run, by queue.
     gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     /// In which queues it is to be worked out which gangs are protected.
@@ -70,6 +74,7 @@ impl Teller {
             told_shares: None,
             queues_due_ms: 0,
             reported_queues: BTreeMap::new(),
+            others: Others::default(),
             gangs_by_queue: BTreeMap::new(),
             protection: Protection::default(),
         }
@@ -92,10 +97,35 @@ impl Teller {
         self.review = Review::default();
     }
 
-    /// Takes in an event, for the faults that can be seen in its objects. The state has not taken
-    /// it in yet.
+    /// Takes in an event, for the faults that can be seen in its objects, and for who tells of
+    /// queues. The state has not taken it in yet.
     pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
         self.faults.hear(state, event);
+        match event {
+            Event::Applied(object) => self.hear_of_queue(state, object),
+            Event::Listed(listing) => {
+                for object in &listing.objects {
+                    self.hear_of_queue(state, object);
+                }
+            }
+            Event::Deleted(ObjectKey::Queue(name)) => self.others.forget(name),
+            _ => {}
+        }
+    }
+
+    fn hear_of_queue(&mut self, state: &ClusterState, object: &Object) {
+        if let Object::Queue(queue) = object {
+            let was_ours = state.queues.is_told_by_other(&queue.name) == Some(false);
+            let id = state.queues.find(&queue.name);
+            let is_used = was_ours && id.is_some_and(|queue| self.is_used(queue));
+            self.others.hear(queue, is_used);
+        }
+    }
+
+    /// Whether gangs are in a queue, or below it.
+    fn is_used(&self, queue: QueueId) -> bool {
+        let gangs = self.gangs_by_queue.get(&queue);
+        gangs.is_some_and(|(pending, running)| pending + running > 0)
     }
 
     /// Takes in that something has happened that may make sentences about refused gangs untrue.

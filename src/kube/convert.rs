@@ -44,6 +44,7 @@ use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{Labels, PodShape, Problem, UnixMs};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -123,6 +124,12 @@ impl Converter {
     /// clocks of other machines may be ahead. Set it before each batch.
     pub fn set_now(&mut self, now_ms: UnixMs) {
         self.now_ms = now_ms;
+    }
+
+    /// Whether a status says that another gpu-batch wrote it.
+    fn is_told_by_other(&self, status: &Value) -> bool {
+        let scheduler = status.get("scheduler").and_then(Value::as_str);
+        scheduler.is_some_and(|name| name != &*self.scheduler_name)
     }
 
     /// A time of an object; a time in the future counts as now.

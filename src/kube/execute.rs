@@ -48,6 +48,8 @@ pub(crate) struct Executor {
     acquired_ms: AtomicU64,
     /// The `reportingInstance` of our Kubernetes events.
     instance: String,
+    /// Our `schedulerName`, which statuses say.
+    scheduler: String,
     handles: Handles,
     /// When each sort of request was last warned about.
     warned: Mutex<BTreeMap<&'static str, Instant>>,
@@ -59,6 +61,7 @@ impl Executor {
         config: &kube::Config,
         lease: LeaseName,
         instance: String,
+        scheduler: &str,
         handles: &Handles,
     ) -> Result<Self, ConnectionError> {
         Ok(Self {
@@ -68,6 +71,7 @@ impl Executor {
             lease,
             acquired_ms: AtomicU64::new(0),
             instance,
+            scheduler: scheduler.to_owned(),
             handles: handles.clone(),
             warned: Mutex::default(),
         })
@@ -125,6 +129,7 @@ impl Executor {
         let stamp = Stamp {
             lease: &self.lease,
             instance: &self.instance,
+            scheduler: &self.scheduler,
             id: command.id,
             acquired_ms: self.acquired_ms.load(Ordering::Relaxed),
             now_ms,

@@ -109,7 +109,8 @@ impl Scheduler {
         };
         let in_force = Arc::new(InForce::new(file));
         tasks.spawn(serve::serve(listener, comparer, Arc::clone(&in_force)));
-        let executor = Arc::new(Executor::new(cluster, lease, instance, &handles)?);
+        let executor = Executor::new(cluster, lease, instance, &scheduler_name, &handles)?;
+        let executor = Arc::new(executor);
         let (relist, relisted) = watch::channel(0);
         let shared = Shared {
             client,

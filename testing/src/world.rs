@@ -517,13 +517,14 @@ impl World {
             } => {
                 let key = ObjectKey::PodGroup(source, namespace, name);
                 if let Some(Object::PodGroup(group)) = self.objects.get_mut(&key) {
-                    group.status = Some(status);
+                    (group.status, group.is_told_by_other) = (Some(status), false);
                 }
             }
             StatusPatch::Queue { name, status, .. } => {
                 let stored = self.objects.get_mut(&ObjectKey::Queue(name));
                 if let Some(Object::Queue(queue)) = stored {
                     (queue.past_use, queue.runtimes) = (status.past_use, status.runtimes);
+                    queue.is_told_by_other = false;
                 }
             }
         }

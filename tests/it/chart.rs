@@ -338,6 +338,35 @@ fn is_policy_for(objects: &[Value], name: &str, scheduler: &str) {
 }
 
 #[tokio::test]
+async fn the_extender_has_a_service_its_certificates_and_a_way_in() {
+    let Some(helm) = Helm::find().await else {
+        return;
+    };
+    let values = json!({
+        "replicas": 1,
+        "configuration": {"extender": {"schedulerName": "day-shift"}},
+        "extender": {"enabled": true, "port": 9443, "ingressFrom": [{"podSelector": {}}]},
+    });
+    let objects = helm.render(&values).unwrap();
+    let extender = configuration(find(&objects, "ConfigMap")).extender.unwrap();
+    assert_eq!(extender.scheduler_name, "day-shift");
+    assert_eq!(extender.serve_address.port(), 9443);
+    let services = objects.iter().filter(|object| object["kind"] == "Service");
+    let names: Vec<&Value> = services.map(|it| &it["metadata"]["name"]).collect();
+    assert_eq!(names, ["gpu-batch", "gpu-batch-extender"]);
+    let pod = &find(&objects, "Deployment")["spec"]["template"]["spec"];
+    assert_eq!(
+        pod["volumes"][1]["secret"]["secretName"],
+        "gpu-batch-extender"
+    );
+    let mount = &pod["containers"][0]["volumeMounts"][1]["mountPath"];
+    assert_eq!(mount, "/etc/gpu-batch-extender");
+    let ingress = &find(&objects, "NetworkPolicy")["spec"]["ingress"][1];
+    assert_eq!(ingress["ports"][0]["port"], "extender");
+    assert_eq!(ingress["from"], json!([{"podSelector": {}}]));
+}
+
+#[tokio::test]
 async fn what_is_off_at_first_is_that_of_the_plain_manifests() {
     let Some(helm) = Helm::find().await else {
         return;
@@ -392,13 +421,17 @@ async fn two_releases_share_no_name() {
     );
 }
 
-/// Values, and what the message about them says.
 /// Values that would make objects that no API server takes, or pods that never start.
 fn useless_values() -> Vec<(Value, &'static str)> {
     vec![
         (json!({"replicas": null}), "'replicas'"),
         (json!({"configuration": null}), "'configuration'"),
         (json!({"image": null}), "'image'"),
+        (
+            json!({"extender": {"enabled": true}}),
+            "extender.enabled needs replicas: 1",
+        ),
+        (json!({"extender": {"port": 443}}), "/extender/port"),
         (json!({"fullnameOverride": "A B"}), "/fullnameOverride"),
         (json!({"nameOverride": "UPPER_case!"}), "/nameOverride"),
         (
@@ -424,6 +457,7 @@ fn useless_values() -> Vec<(Value, &'static str)> {
     ]
 }
 
+/// Values, and what the message about them says.
 fn bad_values() -> Vec<(Value, &'static str)> {
     vec![
         (

@@ -1,5 +1,7 @@
 //! Queues divide the cluster, and their status says how.
 
+use std::time::Duration;
+
 use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
@@ -101,4 +103,53 @@ async fn broken_queues(cluster: &Cluster) {
         .await;
     assert_eq!(found["status"]["allocated"]["nvidia.com/gpu"], "16");
     assert_eq!(found["status"]["dominantShare"], "1");
+}
+
+/// Two schedulers of different names see all queues and groups, and each tells of those that pods
+/// of its own use.
+#[tokio::test]
+async fn schedulers_of_two_names_leave_the_statuses_of_each_other_alone() {
+    let Some(cluster) = cluster::own("names", Options::default()).await else {
+        return;
+    };
+    cluster.define_kinds().await;
+    cluster.nodes(["r1", "r1"]).await;
+    let _day = cluster.scheduler("").await;
+    let _night = cluster.scheduler("schedulerName: night-shift\n").await;
+    let sides = [("day", "gpu-batch"), ("night", "night-shift")];
+    let mut watched = Vec::new();
+    for (name, scheduler) in sides {
+        cluster.queue(name, &json!({})).await;
+        let spec = json!({"minMember": 2, "queue": name});
+        cluster.group(name, &spec).await;
+        let patch = json!({"spec": {"schedulerName": scheduler}});
+        let pods = cluster.members(name, 2, 1, &patch).await;
+        cluster.bound(&pods).await;
+        watched.push(format!("/apis/gpu-batch.io/v1alpha1/queues/{name}"));
+        watched.push(cluster.group_path(name));
+    }
+    for (number, path) in watched.iter().enumerate() {
+        let (_, scheduler) = sides[number / 2];
+        until(path, async || {
+            let status = &cluster.get(path).await?["status"];
+            let is_running = status["podGroups"]["running"] == 1 || status["phase"] == "Running";
+            ensure(is_running && status["scheduler"] == scheduler, status)
+        })
+        .await;
+    }
+    let versions = async || {
+        let mut versions = Vec::new();
+        for path in &watched {
+            let object = cluster.get(path).await?;
+            versions.push(object["metadata"]["resourceVersion"].clone());
+        }
+        Ok::<_, String>(versions)
+    };
+    until("nobody writes any more", async || {
+        let before = versions().await?;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let after = versions().await?;
+        ensure(before == after, (before, after))
+    })
+    .await;
 }

@@ -56,6 +56,8 @@ pub struct PodGroupFacts {
     pub unknown_keys: Vec<Problem>,
     /// `status`, if it can be what the scheduler wrote; `None` for native groups.
     pub status: Option<PodGroupStatus>,
+    /// `status.scheduler` names another gpu-batch, which wrote the status.
+    pub is_told_by_other: bool,
 }
 
 impl PodGroupFacts {
@@ -87,6 +89,7 @@ impl PodGroupFacts {
             problems: Vec::new(),
             unknown_keys: Vec::new(),
             status: None,
+            is_told_by_other: false,
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct QueueFacts {
     /// `status.runtimes`: how long gangs of the queue have run, as the scheduler last wrote it;
     /// `None`: not written.
     pub runtimes: Option<LearnedRuntimes>,
+    /// `status.scheduler` names another gpu-batch, which wrote the status.
+    pub is_told_by_other: bool,
     /// Labels and annotations of ours that mean nothing on a queue, each with what may have been
     /// meant.
     pub unknown_keys: Vec<Problem>,
@@ -68,6 +70,7 @@ impl QueueFacts {
             closed: false,
             past_use: None,
             runtimes: None,
+            is_told_by_other: false,
             unknown_keys: Vec::new(),
             problems: Vec::new(),
         }

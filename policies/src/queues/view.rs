@@ -40,6 +40,12 @@ impl QueueTree {
         facts.past_use.as_ref()
     }
 
+    /// Whether another gpu-batch wrote the status of the queue of this name; `None`: no such queue
+    /// was seen.
+    pub(crate) fn is_told_by_other(&self, name: &str) -> Option<bool> {
+        Some(self.definitions.get(name)?.is_told_by_other)
+    }
+
     /// `spec.resources` of the queue, valid or not; empty for a queue without an object.
     pub(crate) fn entries(&self, queue: QueueId) -> &[QueueResource] {
         let facts = self.definitions.get(self.name(queue));

@@ -152,10 +152,14 @@ impl Gang {
         !matches!(self.key, GangKey::Pod(_))
     }
 
-    /// Whether the gang is a native group that no pod of ours names. Such a group is another
-    /// scheduler's and counts nowhere.
+    /// Whether the gang is a group that no pod of ours names, and a native one or one whose status
+    /// another gpu-batch writes. Such a group is another scheduler's and counts nowhere.
     pub(crate) fn is_others(&self) -> bool {
-        self.members.is_empty() && self.native_name().is_some()
+        let is_told_by_other = || {
+            let object = self.object.as_ref();
+            object.is_some_and(|object| object.is_told_by_other)
+        };
+        self.members.is_empty() && (self.native_name().is_some() || is_told_by_other())
     }
 
     /// Namespace and name, if the gang is a native group.

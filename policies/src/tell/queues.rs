@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 const DIVISION_WORK: u64 = 100_000;
 
 impl Teller {
-    /// The status that is to be written to a Queue; `None`: there is no object, or the last status
-    /// written was equal.
+    /// The status that is to be written to a Queue; `None`: there is no object, another gpu-batch
+    /// tells of it, or the last status written was equal.
     pub(super) fn queue_patch(
         &mut self,
         state: &ClusterState,
@@ -29,6 +29,10 @@ impl Teller {
         now_ms: UnixMs,
     ) -> Option<StatusPatch> {
         let (name, uid) = state.queues.object(queue)?;
+        if self.others.is_left_alone(&name, self.is_used(queue)) {
+            self.reported_queues.remove(&queue);
+            return None;
+        }
         let status = self.queue_status(state, queue);
         self.faults.note_queue(&name, uid, &status);
         self.faults.announce(&mut binder.outbox);

@@ -21,6 +21,7 @@ mod movers;
 mod needed;
 mod nominated;
 mod obtainable;
+mod others;
 mod owners;
 mod partial;
 mod parts;

@@ -262,6 +262,11 @@ pub struct PodGroupStatus {
     /// time. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_start: Option<Time>,
+
+    /// The schedulerName of the gpu-batch that wrote this. Another one leaves it alone while it has
+    /// no pods here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
 }
 
 /// How many members a gang has, by what has become of them.

@@ -247,6 +247,11 @@ pub struct QueueStatus {
     /// How many gangs of the queue, and of all queues below it, wait and run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_groups: Option<PodGroupCounts>,
+
+    /// The schedulerName of the gpu-batch that wrote this. Another one leaves it alone while it has
+    /// no gangs here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
 }
 
 /// What a queue has used on average.

@@ -80,6 +80,7 @@ pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodG
         unsupported,
         problems: problems.into_vec(),
         status: None,
+        is_told_by_other: false,
     }
 }
 

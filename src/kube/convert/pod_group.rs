@@ -80,6 +80,7 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
         staleness_grace_ms,
         unsupported: Vec::new(),
         problems: std::mem::take(problems).into_vec(),
+        is_told_by_other: converter.is_told_by_other(&group.status),
         status: written_status(group.status),
     }
 }

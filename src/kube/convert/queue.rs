@@ -57,6 +57,7 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
             .unwrap_or(false),
         past_use: past_use(&queue.status),
         runtimes: runtimes(&queue.status),
+        is_told_by_other: converter.is_told_by_other(&queue.status),
         unknown_keys: keys::on_queue(meta),
         name: queue.metadata.name,
         problems: Vec::new(),

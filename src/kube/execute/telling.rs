@@ -19,7 +19,7 @@ const CLUSTER_NAMESPACE: &str = "default";
 /// The request that writes a status. The status of our own kinds is replaced as a whole, because a
 /// merge would keep resources and reasons that no longer exist. Into objects of other kinds only
 /// one condition or one field is merged. The request fails if the object's UID is another one.
-pub(super) fn patch(patch: &StatusPatch) -> Request {
+pub(super) fn patch(patch: &StatusPatch, scheduler: &str) -> Request {
     match patch {
         StatusPatch::PodGroup {
             source: GroupSource::GpuBatch,
@@ -30,7 +30,7 @@ pub(super) fn patch(patch: &StatusPatch) -> Request {
         } => replace(
             format!("/apis/gpu-batch.io/v1alpha1/namespaces/{namespace}/podgroups/{name}/status"),
             *uid,
-            pod_group(status),
+            written_by(scheduler, pod_group(status)),
         ),
         StatusPatch::PodGroup {
             source: GroupSource::Native,
@@ -48,7 +48,7 @@ pub(super) fn patch(patch: &StatusPatch) -> Request {
         StatusPatch::Queue { name, uid, status } => replace(
             format!("/apis/gpu-batch.io/v1alpha1/queues/{name}/status"),
             *uid,
-            queue(status),
+            written_by(scheduler, queue(status)),
         ),
         StatusPatch::Nominated { pod, node } => merge(
             pod_status(pod),
@@ -73,6 +73,12 @@ pub(super) fn patch(patch: &StatusPatch) -> Request {
             }),
         ),
     }
+}
+
+/// A status that says which scheduler wrote it: one of another name then leaves it alone.
+fn written_by(scheduler: &str, mut status: Value) -> Value {
+    status["scheduler"] = json!(scheduler);
+    status
 }
 
 fn replace(path: String, uid: Uid, status: Value) -> Request {

@@ -48,7 +48,7 @@ fn executor(config: &kube::Config, handles: &Handles) -> Arc<Executor> {
         namespace: "sys".to_owned(),
         name: "gb".to_owned(),
     };
-    Arc::new(Executor::new(config, lease, "me".to_owned(), handles).unwrap())
+    Arc::new(Executor::new(config, lease, "me".to_owned(), "gpu-batch", handles).unwrap())
 }
 
 async fn check(action: Action, status: u16, body: Value, expected: Outcome) -> Asked {
@@ -227,6 +227,7 @@ async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
         "reason": "OverLimit",
         "message": "the queue team is at its limit",
         "estimatedStart": "2026-11-21T11:00:00Z",
+        "scheduler": "gpu-batch",
         "members": {
             "expected": 8, "created": 8, "bound": 0, "running": 0, "succeeded": 0, "failed": 0,
         },
@@ -284,6 +285,7 @@ async fn the_status_of_a_queue_is_written_in_quantities() {
     );
     assert_eq!(status["dominantShare"], "0.42");
     assert_eq!(status["podGroups"], json!({"pending": 3, "running": 0}));
+    assert_eq!(status["scheduler"], "gpu-batch");
     assert_eq!(status["conditions"][0]["status"], "False");
     assert_eq!(status["conditions"][0]["reason"], "Cycle");
     let typed: api::QueueStatus = serde_json::from_value(status.clone()).unwrap();
@@ -526,6 +528,7 @@ fn what_is_told_once_has_a_name_that_follows_from_what_it_says_of_which_object()
         let stamp = Stamp {
             lease: &lease,
             instance: "test",
+            scheduler: "gpu-batch",
             id: CommandId(command),
             acquired_ms: 0,
             now_ms: command,

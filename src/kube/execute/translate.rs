@@ -15,6 +15,8 @@ pub struct Stamp<'a> {
     pub lease: &'a LeaseName,
     /// The `reportingInstance` of Kubernetes events.
     pub instance: &'a str,
+    /// The `schedulerName` that statuses of our own kinds say.
+    pub scheduler: &'a str,
     /// The command; it makes the names of events unique.
     pub id: CommandId,
     /// When the holder of the lease took it, in Unix milliseconds; 0: not known.
@@ -32,7 +34,7 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
         Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
         Action::SelectNode(select) => claims::select_node(select),
         Action::Observe(pod) => pods::observe(pod),
-        Action::PatchStatus(patch) => telling::patch(patch),
+        Action::PatchStatus(patch) => telling::patch(patch, stamp.scheduler),
         Action::Lease(request) => {
             lease::request(stamp.lease, request, stamp.acquired_ms, stamp.now_ms)
         }

@@ -59,7 +59,8 @@ impl Real {
             namespace: "default".to_owned(),
             name: "gb".to_owned(),
         };
-        let executor = Executor::new(&config, lease, "me".to_owned(), &handles).unwrap();
+        let executor =
+            Executor::new(&config, lease, "me".to_owned(), "gpu-batch", &handles).unwrap();
         let real = Self {
             _control_plane: control_plane,
             client: connection::client(&config).unwrap(),

@@ -26,7 +26,7 @@ fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
         namespace: "sys".to_owned(),
         name: "gb".to_owned(),
     };
-    let executor = Executor::new(cluster, lease, "me".to_owned(), &handles).unwrap();
+    let executor = Executor::new(cluster, lease, "me".to_owned(), "gpu-batch", &handles).unwrap();
     let (relist, relisted) = watch::channel(0);
     let settings = Settings::default();
     let executor = Arc::new(executor);

@@ -83,6 +83,7 @@ impl Server {
         let stamp = Stamp {
             lease: &self.lease,
             instance: "conformance",
+            scheduler: "gpu-batch",
             id: CommandId(self.commands),
             acquired_ms: now_ms,
             now_ms,
@@ -347,6 +348,7 @@ fn sent(patch: StatusPatch) -> Value {
     let stamp = Stamp {
         lease: &lease,
         instance: "",
+        scheduler: "gpu-batch",
         id: CommandId(0),
         acquired_ms: 0,
         now_ms: 0,

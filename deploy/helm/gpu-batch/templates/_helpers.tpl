@@ -54,5 +54,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $head := dict "apiVersion" "gpu-batch.io/v1alpha1" "kind" "Configuration" }}
 {{- $_ := set $head "serveAddress" (printf "%s:%d" .Values.serve.address (int .Values.serve.port)) }}
 {{- $_ := set $head "leaderElection" $lease }}
+{{- if .Values.extender.enabled }}
+{{- if gt (int .Values.replicas) 1 }}
+{{- fail "extender.enabled needs replicas: 1: its Service does not know which of several replicas acts" }}
+{{- end }}
+{{- $files := "/etc/gpu-batch-extender" }}
+{{- $extender := dict "certificateFile" (printf "%s/tls.crt" $files) "privateKeyFile" (printf "%s/tls.key" $files) }}
+{{- $_ := set $extender "clientAuthorityFile" (printf "%s/ca.crt" $files) }}
+{{- $_ := set $extender "serveAddress" (printf "%s:%d" .Values.serve.address (int .Values.extender.port)) }}
+{{- $_ := set $head "extender" $extender }}
+{{- end }}
 {{- merge $head (deepCopy .Values.configuration) | toYaml }}
 {{- end }}

@@ -85,7 +85,7 @@ fields! {
         source, namespace, name, uid, generation, created_ms, queue, minimum, sub_groups,
         min_sub_groups, priority_class, priority, preemptible, topology, required_label, placement,
         expected_runtime_ms, preemption_delay_ms, staleness_grace_ms, unsupported, problems,
-        unknown_keys, status,
+        unknown_keys, status, is_told_by_other,
     }
     SubGroupFacts { name, parent, min_member, min_sub_groups, topology }
     TopologyConstraint { name, required, preferred }
@@ -98,7 +98,7 @@ fields! {
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
         reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, runtimes,
-        unknown_keys, problems,
+        is_told_by_other, unknown_keys, problems,
     }
     PastUse { at_ms, averages }
     LearnedRuntimes { seconds, owners }

@@ -58,6 +58,7 @@ fn a_pod_group_is_read_in_full() {
         problems: Vec::new(),
         unknown_keys: Vec::new(),
         status: None,
+        is_told_by_other: false,
     };
     assert_eq!(facts, expected);
 }

@@ -239,7 +239,12 @@ fn what_was_learned_is_read_back_as_it_was_written_and_anything_else_is_nothing(
         let decoded = serde_json::from_value(object).unwrap();
         queue(decoded, &Converter::new("gpu-batch", NOW_MS))
     };
-    let written = crate::kube::execute::queue_status(&status);
+    let mut written = crate::kube::execute::queue_status(&status);
+    assert!(!read(written.clone()).is_told_by_other, "nobody says");
+    for (scheduler, is_other) in [("gpu-batch", false), ("night-shift", true)] {
+        written["scheduler"] = json!(scheduler);
+        assert_eq!(read(written.clone()).is_told_by_other, is_other);
+    }
     let facts = read(written.clone());
     assert_eq!(
         (facts.runtimes, facts.past_use),
