@@ -190,6 +190,7 @@ impl Binder {
             return;
         }
         let class = &state.classes[pod.class];
+        // tests plant bugs here: failed-while-a-bind-waits
         let has_failed = class.accelerated && !state.ailments.of(node).is_empty();
         if !again && (has_failed || state.nodes[node].is_overfull(class)) {
             // While the bind waited, the node has become too small, other pods have filled it, or
