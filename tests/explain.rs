@@ -95,6 +95,7 @@ fn world_of(case: &Path, settings: Settings) -> World {
         scheduler_name: "gpu-batch",
         namespace: "default",
         now_ms: NOW_MS,
+        health: &settings.health,
     };
     let read = read(None, &[case.join("input.yaml")], reading);
     let mut world = World::with(settings);

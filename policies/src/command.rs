@@ -141,6 +141,9 @@ pub enum EvictionCause {
     Preempt,
     /// The pod has another place, so that its gang makes room by moving.
     Consolidate,
+    /// The pod's gang runs on a node of which GPUs have failed, and a rule of the settings evicts
+    /// it for that.
+    CardFailed,
 }
 
 impl EvictionCause {
@@ -153,6 +156,7 @@ impl EvictionCause {
             Self::Reclaim => "Reclaim",
             Self::Preempt => "Preempt",
             Self::Consolidate => "Consolidate",
+            Self::CardFailed => "CardFailed",
         }
     }
 }

@@ -92,6 +92,7 @@ impl Engine {
             state.set_target_workload(target);
         }
         state.queues.set_half_life(settings.use_half_life_ms);
+        state.set_gpu_rules(&settings, 0);
         Self {
             state,
             progress: ById::default(),
@@ -176,6 +177,7 @@ impl Engine {
             self.binder.timers.next(),
             renewal,
             self.state.capacity.deadline(),
+            self.state.ailments.deadline(),
             self.state.holds.deadline(),
             self.claims_deadline(),
             self.planner.promises_deadline(self.now_ms),

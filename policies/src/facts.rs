@@ -43,7 +43,8 @@ pub use gang::{
 };
 pub use labels::PodLabels;
 pub use node::{
-    HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
+    ConditionStatus, HAMI_REGISTER, NodeCondition, NodeFacts, Readiness, Taint, TaintEffect,
+    TopologyFacts, TopologyLevel,
 };
 pub use node_term::{MatchRequirement, NodeSelectorTerm};
 pub use owner::OwnerReference;

@@ -4,8 +4,9 @@
 //! filters, which read only the pod's shape and the node's object, so that a class of pods is
 //! judged once for each node. What is counted (resources, host ports) or depends on queues (limits
 //! on a GPU model) is judged where the counts are; only the words for it are here. Two filters are
-//! our own: a node on whose GPUs the GPU operator is working takes no pods that ask for GPUs (see
-//! [`crate::gpu`]), and a node that is not ready takes no pods at all, tainted or not.
+//! our own: a node on whose GPUs the GPU operator is working, or that says that GPUs have failed,
+//! takes no pods that ask for GPUs (see [`crate::gpu`]), and a node that is not ready takes no pods
+//! at all, tainted or not.
 
 mod affinity;
 mod preference;
@@ -127,10 +128,7 @@ impl fmt::Display for Filter {
             Self::VolumeZone => formatter.write_str("had no available volume zone"),
             Self::GpuNode(refusal) => refusal.fmt(formatter),
             Self::SharedGpu(resource) => {
-                write!(
-                    formatter,
-                    "shared {resource} by MPS, one share for each container"
-                )
+                write!(formatter, "shared {resource}, one share for each container")
             }
             Self::Resource(resource) => write!(formatter, "had insufficient {resource}"),
             Self::HostPort => {
@@ -204,10 +202,10 @@ impl GpuNode {
     /// [`Filter::GpuNode`] if the GPUs must not be used now, [`Filter::SharedGpu`] if a container
     /// asks for more shares than it would get.
     pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
-        if let Some(refusal) = self.refusal
+        if let Some(refusal) = &self.refusal
             && gpu::asks_for_gpus(&shape.requests)
         {
-            return Err(Filter::GpuNode(refusal));
+            return Err(Filter::GpuNode(refusal.clone()));
         }
         self.gives_enough_shares(shape)
     }

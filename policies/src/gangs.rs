@@ -9,6 +9,7 @@
 pub(crate) mod accounts;
 pub(crate) mod counts;
 pub(crate) mod demand;
+pub(crate) mod failed_cards;
 pub(crate) mod first_look;
 pub(crate) mod judge;
 pub(crate) mod lifecycle;

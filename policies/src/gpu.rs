@@ -15,7 +15,7 @@ pub(crate) mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use refusal::GpuRefusal;
+pub(crate) use refusal::{GpuRefusal, awaits_upgrade};
 
 use crate::facts::{Amount, Amounts, HAMI_REGISTER, Labels, NodeFacts, amount, label};
 use alloc::{boxed::Box, format, vec::Vec};
@@ -145,11 +145,18 @@ const SHARED_SUFFIX: &str = ".shared";
 
 impl GpuNode {
     /// Reads what the labels, annotations and amounts of a node say of its GPUs.
-    pub(crate) fn read(node: &NodeFacts) -> Self {
+    /// `time_slices_are_single`: a container may have only one share of a GPU that is shared by
+    /// time-slicing, too.
+    pub(crate) fn read(node: &NodeFacts, time_slices_are_single: bool) -> Self {
         let labels = &node.labels;
         let product = label(labels, PRODUCT_LABEL);
         let offered = || gpu_resources(&node.allocatable);
         let existing = || gpu_resources(&node.capacity);
+        let is_single = |name: &&str| match Sharing::read(labels, name) {
+            Sharing::Exclusive => false,
+            Sharing::TimeSlicing { .. } => time_slices_are_single,
+            Sharing::Mps { .. } => true,
+        };
         Self {
             has_gpus: offered().chain(existing()).next().is_some(),
             product: product.and_then(product_base).map(Into::into),
@@ -167,10 +174,7 @@ impl GpuNode {
                 None => 0,
             },
             refusal: refusal::read(node),
-            one_share_each: offered()
-                .filter(|name| matches!(Sharing::read(labels, name), Sharing::Mps { .. }))
-                .map(Into::into)
-                .collect(),
+            one_share_each: offered().filter(is_single).map(Into::into).collect(),
         }
     }
 

@@ -1,5 +1,9 @@
 //! What an administrator sets, typed and checked; the shell reads it from the configuration file.
 
+mod health;
+
+pub use health::{Health, HealthRule, Sign};
+
 use crate::facts::{Placement, TargetWorkload};
 use crate::lease::LeaseSettings;
 
@@ -50,6 +54,11 @@ pub struct Settings {
     /// start only where the promises are kept. 0: none; 1: EASY backfilling; [`u32::MAX`]:
     /// conservative backfilling. While no end is expected nothing is promised.
     pub reservations: u32,
+    /// What nodes say of failed GPUs, and what follows from it.
+    pub health: Health,
+    /// The device plugin refuses a container several shares of a GPU that is shared by
+    /// time-slicing, as it always does with MPS: its setting `failRequestsGreaterThanOne`.
+    pub time_slices_are_single: bool,
     /// Which processes may act.
     pub leadership: Leadership,
 }
@@ -130,6 +139,8 @@ impl Default for Settings {
             preemption_delay_ms: 0,
             moved_gpus_max: 2,
             reservations: 8,
+            health: Health::default(),
+            time_slices_are_single: false,
             leadership: Leadership::Assumed,
         }
     }

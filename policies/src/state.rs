@@ -8,6 +8,7 @@
 //! a what-if, has to know the cards of the pod at once.
 
 pub(crate) mod accounts;
+pub(crate) mod ailments;
 pub(crate) mod budgets;
 pub(crate) mod cards;
 pub(crate) mod class;
@@ -41,6 +42,7 @@ use crate::queues::{QueueId, QueueTree};
 use crate::resources::ResourceNames;
 use crate::topology::{NodeOrder, Topology};
 use accounts::Capacity;
+use ailments::Ailments;
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -106,8 +108,11 @@ pub(crate) struct ClusterState {
     budgets: Budgets,
     relations: Relations,
     pub(crate) storage: Storage,
-    /// Nodes with a taint that asks pods to go elsewhere if they can.
+    /// Nodes that ask pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
+    pub(crate) ailments: Ailments,
+    /// See [`Settings::time_slices_are_single`](crate::settings::Settings::time_slices_are_single).
+    time_slices_are_single: bool,
     pub(crate) minima: Minima,
     pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
@@ -172,6 +177,8 @@ impl ClusterState {
             relations: Relations::new(),
             storage: Storage::default(),
             softly_tainted: BTreeSet::new(),
+            ailments: Ailments::default(),
+            time_slices_are_single: false,
             minima: Minima::default(),
             holds: Holds::default(),
             namespaces: BTreeMap::new(),

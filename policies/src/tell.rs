@@ -1,6 +1,7 @@
 //! What people see: statuses, conditions and events of gangs, queues and other objects, reports and
 //! explanations. Nothing here decides anything.
 
+mod cards;
 pub(crate) mod explain;
 mod faults;
 mod gang;
@@ -25,6 +26,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::status::QueueStatus;
 use alloc::collections::BTreeMap;
+use cards::FailedCards;
 use faults::Faults;
 use others::Others;
 use protection::Protection;
@@ -43,6 +45,7 @@ pub(crate) struct Teller {
     review: Review,
     descriptions: Descriptions,
     faults: Faults,
+    failed_cards: FailedCards,
     /// Something has changed that a queue's status may say.
     dirty_queues: bool,
     /// Fair shares are being worked out, for the statuses of queues.
@@ -69,6 +72,7 @@ impl Teller {
             review: Review::default(),
             descriptions: Descriptions::default(),
             faults: Faults::default(),
+            failed_cards: FailedCards::default(),
             dirty_queues: true,
             dividing: false,
             told_shares: None,
@@ -138,9 +142,11 @@ impl Teller {
         self.told[gang].specified_ms = now_ms;
     }
 
-    /// Notes the faults of the Jobs and of the PodGroup of a gang that has members.
+    /// Notes the faults of the Jobs and of the PodGroup of a gang that has members, and on which
+    /// failed cards it runs.
     pub(crate) fn note_faults(&mut self, state: &ClusterState, gang: GangId) {
         self.faults.note_gang(state, gang);
+        self.failed_cards.note(state, gang);
     }
 
     /// Takes in that nodes offer something else now, or that Topologies have changed.
@@ -152,6 +158,7 @@ impl Teller {
     /// Forgets a gang that is gone: its number may be given to another gang.
     pub(crate) fn forget_gang(&mut self, gang: GangId) {
         self.told.forget(gang);
+        self.failed_cards.forget(gang);
         self.dirty_queues = true;
     }
 

@@ -13,6 +13,7 @@
 //! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
 //! the process had been told.
 
+mod ailing;
 mod asking;
 mod beneficiaries;
 mod past_use;
@@ -419,6 +420,7 @@ impl<'say> Run<'say> {
                 }
             }
             Arrival::Gone(name) => self.cluster.delete(name, None, now_ms),
+            Arrival::Ails(number, kind, shows) => self.ail(number, kind, shows),
             Arrival::VolumeGone(number) => self.cluster.lose_volume(number, now_ms),
             Arrival::MinimumChanges(name, minimum) => {
                 let group = self.find(Kind::PodGroup, &name);
@@ -640,6 +642,13 @@ fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
 }
 
+/// The first seed of worlds in which GPUs fail.
+pub const AILING_SEEDS_FROM: u64 = 1 << 59;
+
+fn ails(seed: u64) -> bool {
+    (AILING_SEEDS_FROM..CLAIMING_SEEDS_FROM).contains(&seed)
+}
+
 /// The first seed of worlds in which pods have volumes.
 pub const CLAIMING_SEEDS_FROM: u64 = 1 << 60;
 
@@ -707,6 +716,9 @@ fn drawn(
     if has_claims(seed) {
         scenario::furnish(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
     }
+    if ails(seed) {
+        scenario::ail(&mut arrivals, others, start_ms, SPAN_MS);
+    }
     if reserves(seed) {
         scenario::expect(&mut arrivals, others);
     }
@@ -733,6 +745,9 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     }
     if reserves(seed) {
         settings.reservations = [1, 2, 8, u32::MAX][usize::try_from(seed / 4 % 4).unwrap_or(0)];
+    }
+    if ails(seed) {
+        settings.health = scenario::health(&mut Random::new(seed.rotate_left(8)));
     }
     if random.percent(50) {
         let mut few = || u32::try_from(random.between(1, 8)).unwrap_or(1);

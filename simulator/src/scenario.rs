@@ -4,8 +4,9 @@
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
 //! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
-//! or pods have volumes (`volumes`).
+//! pods have volumes (`volumes`), or GPUs fail (`ailing`).
 
+mod ailing;
 mod budgets;
 mod expected;
 mod extended;
@@ -16,6 +17,7 @@ mod trees;
 mod volumes;
 mod work;
 
+pub(crate) use ailing::{ail, health};
 pub(crate) use budgets::guard;
 pub(crate) use expected::{expect, order_of, orderly};
 pub(crate) use extended::extend;

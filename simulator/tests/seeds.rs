@@ -5,8 +5,8 @@
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::{
-    CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM,
-    RESERVING_SEEDS_FROM, run,
+    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM,
+    RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run,
 };
 use std::io::Write;
 use std::ops::Range;
@@ -25,6 +25,9 @@ const PATIENT: u64 = 150;
 /// How many worlds are run in which gangs are promised starts, each with faults and without: of the
 /// first, and of fresh ones.
 const RESERVING: u64 = 150;
+
+/// The worlds that are run in which GPUs fail, each with faults and without.
+const AILING: Range<u64> = AILING_SEEDS_FROM..AILING_SEEDS_FROM + 200;
 
 /// The worlds that are run in which pods have volumes, each with faults and without.
 const CLAIMING: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 200;
@@ -253,6 +256,14 @@ fn worlds_in_which_kube_scheduler_chooses_nodes_come_to_a_good_rest() {
 fn worlds_in_which_pods_have_volumes_come_to_a_good_rest() {
     for with_faults in [false, true] {
         let findings = check(CLAIMING, with_faults);
+        assert!(findings.binds >= 5 * findings.seeds, "enough binds");
+    }
+}
+
+#[test]
+fn worlds_in_which_gpus_fail_come_to_a_good_rest() {
+    for with_faults in [false, true] {
+        let findings = check(AILING, with_faults);
         assert!(findings.binds >= 5 * findings.seeds, "enough binds");
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn world(
         scheduler_name: &configuration.scheduler_name,
         namespace: &namespace,
         now_ms,
+        health: &configuration.settings.health,
     };
     let Input { objects, notes } =
         plan::read(captured, files, reading).map_err(|error| bad(error.into()))?;

@@ -7,6 +7,7 @@ use crate::views::table::Screen;
 use anyhow::{Context, anyhow, bail};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, QueueFacts};
+use gpu_batch_policies::settings::Health;
 use gpu_batch_simulator::journal::{Damage, Reader, replay as run_again};
 use gpu_batch_simulator::what_if::Session;
 use std::fs::File;
@@ -136,6 +137,7 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         scheduler_name: "gpu-batch",
         namespace: "default",
         now_ms: 0,
+        health: &Health::default(),
     };
     let Input { objects, notes: _ } = plan::read(None, files, reading)?;
     let queue = |object| match object {

@@ -294,6 +294,7 @@ impl Metrics {
             EvictionCause::Reclaim => "reclaim",
             EvictionCause::Preempt => "preempt",
             EvictionCause::Consolidate => "consolidate",
+            EvictionCause::CardFailed => "card-failed",
         };
         let beneficiary = evict.beneficiary.as_ref();
         let labels = EvictionLabels {

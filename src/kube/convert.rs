@@ -42,7 +42,7 @@ pub(crate) use storage::SELECTED_NODE;
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{Labels, PodShape, Problem, UnixMs};
+use gpu_batch_policies::facts::{ConditionStatus, Labels, PodShape, Problem, UnixMs};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::borrow::Borrow;
@@ -83,6 +83,8 @@ pub struct Converter {
     scheduler_name: Box<str>,
     /// The `schedulerName` of kube-scheduler, if this scheduler is its extender.
     extended: Option<Box<str>>,
+    /// The conditions of nodes that are kept, each with the status in which it is kept.
+    conditions: Vec<(Box<str>, ConditionStatus)>,
     now_ms: UnixMs,
     shapes: Shared<PodShape>,
     labels: Shared<Labels>,
@@ -103,6 +105,7 @@ impl Converter {
         Self {
             scheduler_name: scheduler_name.into(),
             extended: None,
+            conditions: Vec::new(),
             now_ms,
             shapes: Shared::default(),
             labels: Shared::default(),
@@ -117,6 +120,13 @@ impl Converter {
     #[must_use]
     pub fn with_extended(mut self, scheduler_name: Option<&str>) -> Self {
         self.extended = scheduler_name.map(Into::into);
+        self
+    }
+
+    /// Keeps these conditions of nodes where they have these statuses, and no others.
+    #[must_use]
+    pub fn with_conditions(mut self, conditions: Vec<(Box<str>, ConditionStatus)>) -> Self {
+        self.conditions = conditions;
         self
     }
 

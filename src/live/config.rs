@@ -14,8 +14,8 @@ mod read;
 pub(crate) use check::numbers;
 pub(crate) use file::print_defaults;
 pub use file::{
-    ConfigurationFile, ConsolidationFile, EvictionsFile, ExtenderFile, InFlightFile,
-    LeaderElectionFile, LogFile,
+    ConfigurationFile, ConsolidationFile, EvictionsFile, ExtenderFile, HealthFile, HealthRuleFile,
+    InFlightFile, LeaderElectionFile, LogFile, TimeSlicingFile,
 };
 pub(crate) use follow::{Follower, InForce};
 pub(crate) use process::is_of_this_machine;

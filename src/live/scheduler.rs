@@ -120,6 +120,7 @@ impl Scheduler {
         watch_everything(&mut tasks, &shared, &|| {
             Converter::new(&scheduler_name, shared.handles.clock.now_ms())
                 .with_extended(extended.as_deref())
+                .with_conditions(settings.health.conditions())
         });
         let recorded = journal.is_some();
         let recording = journal.map(|file| Recording::start(file, &settings, &handles.metrics));

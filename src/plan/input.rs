@@ -6,6 +6,7 @@ use super::{controllers, layers};
 use crate::kube::convert::{Converter, FromFiles, RefusedDocument, from_files};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, UnixMs};
+use gpu_batch_policies::settings::Health;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +26,8 @@ pub struct Reading<'a> {
     pub namespace: &'a str,
     /// The time in Unix milliseconds; no object may be younger.
     pub now_ms: UnixMs,
+    /// Which conditions of nodes are kept.
+    pub health: &'a Health,
 }
 
 /// What cluster and files have.
@@ -87,7 +90,8 @@ pub fn read(
     notes.extend(replaced);
     notes.extend(controllers::make_pods(&mut gathered));
     notes.extend(gathered.objects.iter().filter_map(without_status));
-    let mut converter = Converter::new(reading.scheduler_name, reading.now_ms);
+    let converter = Converter::new(reading.scheduler_name, reading.now_ms);
+    let mut converter = converter.with_conditions(reading.health.conditions());
     let read = from_files(gathered.objects, &mut converter);
     for refused in gathered.refused.iter().chain(&read.refused) {
         let error = refusal(refused);

@@ -51,7 +51,7 @@ pub(crate) struct EvictionView {
     pub cycle: u32,
     /// The pod as `namespace/name`.
     pub pod: String,
-    /// Reclaim, Preempt, Consolidate, Stale or Unwind.
+    /// Reclaim, Preempt, Consolidate, Stale, Unwind or CardFailed.
     pub cause: &'static str,
     /// The gang that gets the room; `None` where the cause is a rule about the pod's own gang.
     #[serde(rename = "for")]

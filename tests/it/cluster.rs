@@ -41,7 +41,7 @@ struct Shared {
     _runtime: Runtime,
 }
 
-const SHARED_OPTIONS: Options = Options {
+pub(crate) const SHARED_OPTIONS: Options = Options {
     kwok: true,
     controllers: CONTROLLERS,
     kube_scheduler: false,

@@ -21,6 +21,7 @@ mod explain;
 mod extender;
 mod gangs;
 mod harness;
+mod health;
 mod http;
 mod jobs;
 #[cfg(target_os = "linux")] // It runs what the demo runs.

@@ -15,7 +15,7 @@ use gpu_batch_policies::facts::{PodFacts, Readiness};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{PodReport, PreferenceScores};
-use gpu_batch_policies::settings::{Evictions, Leadership, Settings};
+use gpu_batch_policies::settings::{Evictions, Health, Leadership, Settings};
 use gpu_batch_testing::World;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -88,6 +88,7 @@ impl Files {
             scheduler_name: SCHEDULER,
             namespace: "default",
             now_ms: NOW_MS,
+            health: &Health::default(),
         };
         match read(None, &[self.write(case)], reading) {
             Ok(input) => Ok(judged(input.objects, &name_of(&case["pod"]))),

@@ -190,8 +190,11 @@ impl Binder {
             return;
         }
         let class = &state.classes[pod.class];
-        if !again && state.nodes[node].is_overfull(class) {
-            // While the bind waited, the node has become too small, or other pods have filled it.
+        // tests plant bugs here: failed-while-a-bind-waits
+        let has_failed = class.accelerated && !state.ailments.of(node).is_empty();
+        if !again && (has_failed || state.nodes[node].is_overfull(class)) {
+            // While the bind waited, the node has become too small, other pods have filled it, or
+            // its GPUs have failed.
             self.take_back_with_gang(state, uid);
             return;
         }

@@ -1,5 +1,5 @@
-//! Evictions of stale and unwound gangs: which were asked for, and what became of each. Evictions
-//! that make room for another gang are in [`takings`](super::takings).
+//! Evictions of gangs that are stale, unwound or on failed cards: which were asked for, and what
+//! became of each. Evictions that make room for another gang are in [`takings`](super::takings).
 
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
@@ -8,6 +8,7 @@ use crate::command::{Action, Evict, EvictionCause};
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::counts::count;
+use crate::gangs::failed_cards;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
 use crate::settings::Settings;
@@ -16,8 +17,8 @@ use crate::state::pod::Pod;
 use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
-/// The pause, in ms, before an eviction of a stale or unwound gang is tried again that was refused,
-/// by a disruption budget, say.
+/// The pause, in ms, before an eviction for the sake of the pod's own gang is tried again that was
+/// refused, by a disruption budget, say.
 const EVICT_AGAIN_MS: u64 = 10_000;
 
 /// What the outcome of an eviction means.
@@ -48,6 +49,8 @@ impl<'a> Answer<'a> {
 
 impl Binder {
     /// Evicts every bound member of a gang, or of one of its sub-groups; 0 is the gang itself.
+    /// Members on failed cards go last: until then it is seen, also by the next leader, that the
+    /// others are to leave, too.
     /// Returns how many of these evictions were not asked for before.
     pub(crate) fn evict_below(
         &mut self,
@@ -62,12 +65,15 @@ impl Binder {
         let members = gang.members.iter().map(|pod| &state.pods[*pod]);
         let members = members.filter(is_below);
         let bound = members.filter(|pod| pod.stage.is_bound() && !pod.deleting);
-        let mut uids: Vec<Uid> = bound.map(|pod| pod.uid).collect();
+        let is_last = |pod: &Pod| {
+            cause == EvictionCause::CardFailed && failed_cards::holds_failed(state, pod)
+        };
+        let mut uids: Vec<(bool, Uid)> = bound.map(|pod| (is_last(pod), pod.uid)).collect();
         uids.sort_unstable();
         let alive = &state.pod_ids;
         self.evicting.retain(|uid, _| alive.contains_key(uid));
         let mut asked_for = 0;
-        for uid in uids {
+        for (_, uid) in uids {
             if let Entry::Vacant(asked) = self.evicting.entry(uid) {
                 asked.insert(cause);
                 self.outbox.evictions.push_back(uid);
@@ -162,6 +168,7 @@ fn still_holds(
             progress[id].is_unfinished()
                 || progress[id].is_in_unfinished_sub_group(&state.gangs[id], pod)
         }
+        EvictionCause::CardFailed => failed_cards::eviction_goes_on(state, id, now_ms),
         EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => false,
     }
 }

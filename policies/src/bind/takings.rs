@@ -529,7 +529,7 @@ impl Binder {
             EvictionCause::Reclaim => "Reclaimed",
             EvictionCause::Preempt => "Preempted",
             EvictionCause::Consolidate => "Moved",
-            EvictionCause::Stale | EvictionCause::Unwind => return,
+            EvictionCause::Stale | EvictionCause::Unwind | EvictionCause::CardFailed => return,
         };
         let of_pod = (state.pods[pod].object(), eviction.message);
         for (regarding, message) in [Some(of_pod), eviction.of_gang].into_iter().flatten() {

@@ -39,7 +39,7 @@ impl Engine {
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
-            Event::Configured(settings) => self.configure(*settings),
+            Event::Configured(settings) => self.configure(*settings, now_ms),
             Event::BindAsked { pod, node } => self.asked_binds.push((pod, node)),
             Event::Continue => {}
         }
@@ -47,7 +47,7 @@ impl Engine {
 
     /// Notes that something may have made what is told of refused gangs untrue. No sentence tells
     /// of disruption budgets, whose statuses change with each eviction and each pod that is ready.
-    fn note_news(&mut self, kind: Kind) {
+    pub(super) fn note_news(&mut self, kind: Kind) {
         if kind != Kind::DisruptionBudget {
             self.teller.doubt_sentences();
         }
@@ -56,7 +56,7 @@ impl Engine {
 
     /// Goes on with other settings. Leadership, the order of leaves, queueing and the target
     /// workload stay as they are for the engine's whole life.
-    fn configure(&mut self, settings: Settings) {
+    fn configure(&mut self, settings: Settings, now_ms: UnixMs) {
         let settings = Settings {
             leadership: self.settings.leadership.clone(),
             leaf_order: self.settings.leaf_order,
@@ -70,6 +70,12 @@ impl Engine {
         // tests plant bugs here: half-life
         if settings.use_half_life_ms != self.settings.use_half_life_ms {
             self.state.queues.set_half_life(settings.use_half_life_ms);
+        }
+        let is_same = |one: &Settings, other: &Settings| {
+            one.health == other.health && one.time_slices_are_single == other.time_slices_are_single
+        };
+        if !is_same(&settings, &self.settings) {
+            self.state.set_gpu_rules(&settings, now_ms);
         }
         self.binder.outbox.set_limits(settings.in_flight);
         self.settings = settings;

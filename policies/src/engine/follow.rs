@@ -23,6 +23,8 @@ impl Engine {
         let consequences =
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
         self.carry_out(id, consequences);
+        let consequences = lifecycle::follow_failed_cards(&self.state, id, counts, leading, now_ms);
+        self.carry_out(id, consequences);
         // A gang that is being bound gives no room to claimants; once it is bound, it may.
         if self.progress[id].note_binding(counts.assumed > 0) {
             self.planner.note_chance_to_claim();

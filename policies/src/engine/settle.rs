@@ -2,6 +2,7 @@
 
 use crate::bind::timers::Timer;
 use crate::engine::Engine;
+use crate::event::Kind;
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::spec;
@@ -17,6 +18,9 @@ impl Engine {
         self.planner
             .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
+        if self.state.follow_ailments(now_ms) {
+            self.note_news(Kind::Node);
+        }
         self.give_up_stuck(now_ms);
         self.state.follow_storage(now_ms);
         let (binder, state) = (&mut self.binder, &mut self.state);

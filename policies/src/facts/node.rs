@@ -27,6 +27,9 @@ pub struct NodeFacts {
     /// or without. Fair shares divide what ready nodes have, and nodes that were ready a short time
     /// ago.
     pub readiness: Readiness,
+    /// Only the conditions that a [`HealthRule`](crate::settings::HealthRule) calls bad: a node
+    /// that is well has none.
+    pub conditions: Vec<NodeCondition>,
     /// `status.allocatable`, in base units (see [`Amount`](super::Amount)), with `pods` among the
     /// resources.
     pub allocatable: Amounts,
@@ -55,6 +58,7 @@ impl NodeFacts {
             taints: Vec::new(),
             unschedulable: false,
             readiness: Readiness::Ready,
+            conditions: Vec::new(),
             capacity: allocatable.clone(),
             allocatable,
             features: Vec::new(),
@@ -89,6 +93,43 @@ impl Readiness {
     #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Lost { .. })
+    }
+}
+
+/// A condition of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// `type`.
+    pub kind: Box<str>,
+    /// `status`.
+    pub status: ConditionStatus,
+    /// `lastTransitionTime`, in Unix milliseconds, if the condition has one.
+    pub since_ms: Option<UnixMs>,
+}
+
+/// The status of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionStatus {
+    /// `True`.
+    True,
+    /// `False`.
+    False,
+    /// `Unknown`.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// Every status.
+    pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
+
+    /// The word in `status`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
     }
 }
 

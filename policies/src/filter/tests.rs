@@ -12,7 +12,7 @@ use core::{slice, str::FromStr};
 use proptest::prelude::*;
 
 fn verdict(shape: &PodShape, node: &NodeFacts) -> Result<(), Filter> {
-    static_verdict(shape, node, &GpuNode::read(node))
+    static_verdict(shape, node, &GpuNode::read(node, false))
 }
 
 /// `<operator> <value> <value>...` on a key.
@@ -383,7 +383,7 @@ fn a_node_would_do_but_for_one_thing_or_is_refused_for_several() {
         if things & 8 != 0 {
             set_label(&mut node, "nvidia.com/mig.config.state", "pending");
         }
-        let refused_for_one = is_refused_for_one_thing(&shape, &node, &GpuNode::read(&node));
+        let refused_for_one = is_refused_for_one_thing(&shape, &node, &GpuNode::read(&node, false));
         assert_eq!(refused_for_one, things.count_ones() == 1, "{things:04b}");
         assert_eq!(verdict(&shape, &node).is_ok(), things == 0);
     }
@@ -457,7 +457,7 @@ fn refusals_read_as_sentences_about_nodes() {
         Filter::GpuNode(upgrade),
         "had a driver upgrade under way (drain-required)",
     );
-    let shared = "shared nvidia.com/gpu by MPS, one share for each container";
+    let shared = "shared nvidia.com/gpu, one share for each container";
     check(Filter::SharedGpu(GPU.into()), shared);
     check(
         Filter::Resource("nvidia.com/gpu".into()),

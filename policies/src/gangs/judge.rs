@@ -4,7 +4,7 @@ use crate::facts::{GroupSource, UnixMs};
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Verdict, Wait};
-use crate::gangs::{near, places, sub_groups};
+use crate::gangs::{failed_cards, near, places, sub_groups};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
@@ -39,6 +39,7 @@ pub(crate) fn judge(
         return (wait, None);
     }
     let barred = makes_room(state, id).or_else(|| domain_unknown(state, id));
+    let barred = barred.or_else(|| leaves_failed(state, id, now_ms));
     let barred = barred.or_else(|| sub_domain_unknown(state, id));
     (barred.map_or(Wait::Turn, Wait::Barred), None)
 }
@@ -274,6 +275,18 @@ fn makes_room(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let message = "new members wait until all members that make room for another gang have been \
                    asked to leave";
     Some(Verdict {
+        more_nodes_help: false,
+        ..Verdict::new(Reason::MembersLost, message)
+    })
+}
+
+/// Why members that wait are not placed while other members are still to be evicted from failed
+/// cards: they would have to leave again.
+fn leaves_failed(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Option<Verdict> {
+    let message = "new members wait until all members of the gang, which runs on failed cards, \
+                   have been asked to leave";
+    let is_due = failed_cards::is_due(state, id, now_ms);
+    is_due.then(|| Verdict {
         more_nodes_help: false,
         ..Verdict::new(Reason::MembersLost, message)
     })

@@ -17,6 +17,9 @@
 //! evicted at once and the rest of the gang stays. A sub-group that was complete and lost members
 //! otherwise goes on without them: the gang has its minimum.
 //!
+//! A gang on failed cards is evicted whole where the settings say so, see
+//! [`crate::gangs::failed_cards`].
+//!
 //! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its
 //! members bound. The next leader sees how many are bound, and finishes the gang before anything
 //! else or evicts the bound members.
@@ -25,9 +28,9 @@ use crate::command::EvictionCause;
 use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, by_leaf, has_started};
 use crate::gangs::first_look::{self, FirstLook};
-use crate::gangs::judge;
 use crate::gangs::progress::{Progress, Start};
 use crate::gangs::sub_groups::{self, below, is_assumed, unfinished_of};
+use crate::gangs::{failed_cards, judge};
 use crate::ids::{ById, GangId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -37,7 +40,10 @@ use alloc::vec::Vec;
 /// (a replacement, another kind's list) still counts. Users are promised two seconds.
 const UNWIND_AFTER_MS: u64 = 1_000;
 
-/// What follows for the bound members of a gang that is below a minimum.
+/// The pause, in ms, before it is looked again whether a gang may be evicted from failed cards.
+const LOOK_AGAIN_MS: u64 = 10_000;
+
+/// What follows for the bound members of a gang.
 #[derive(Debug, Default)]
 pub(crate) struct Consequences {
     /// The groups whose bound members are evicted, as positions in the gang's tree, and why; 0: the
@@ -199,6 +205,28 @@ pub(crate) fn follow_unfinished(
         let due_ms = since_ms.saturating_add(UNWIND_AFTER_MS);
         // tests plant bugs here: unwind
         consequences.evict_at(due_ms, now_ms, 0, EvictionCause::Unwind);
+    }
+    consequences
+}
+
+/// What follows for a gang that runs on failed cards. While bindings are under way nothing does:
+/// the members that they bind would be left behind.
+pub(crate) fn follow_failed_cards(
+    state: &ClusterState,
+    id: GangId,
+    counts: &Counts,
+    leading: bool,
+    now_ms: UnixMs,
+) -> Consequences {
+    let mut consequences = Consequences::default();
+    let due_ms = failed_cards::evicts_as_shown_ms(state, id);
+    let Some(due_ms) = due_ms.filter(|_| leading && counts.assumed == 0) else {
+        return consequences;
+    };
+    if due_ms > now_ms || failed_cards::is_due(state, id, now_ms) {
+        consequences.evict_at(due_ms, now_ms, 0, EvictionCause::CardFailed);
+    } else {
+        consequences.again_ms = Some(now_ms.saturating_add(LOOK_AGAIN_MS));
     }
     consequences
 }

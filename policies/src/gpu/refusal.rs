@@ -2,6 +2,7 @@
 
 use super::{PRODUCT_LABEL, split_product};
 use crate::facts::{HAMI_REGISTER, NodeFacts, label};
+use crate::settings::Sign;
 use core::fmt;
 
 /// The profile in the product label of cards that cannot be offered.
@@ -11,7 +12,7 @@ pub(super) const INVALID_PROFILE: &str = "INVALID";
 ///
 /// The GPU operator sets no taint, and it cordons a node only some time after it has announced what
 /// it is going to do. A pod that comes in between fails there or delays the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum GpuRefusal {
     /// The driver is being replaced. The string is the value of the label
     /// `nvidia.com/gpu-driver-upgrade-state`, which says how far the upgrade has come.
@@ -28,6 +29,8 @@ pub(crate) enum GpuRefusal {
     MigInvalid,
     /// HAMi offers slots on the cards instead of the cards.
     Slots,
+    /// The node says that GPUs have failed.
+    Failed(Sign),
 }
 
 /// The value of `nvidia.com/mig.config.state` while a new layout is not in force.
@@ -41,9 +44,12 @@ pub(crate) enum MigState {
     Failed,
 }
 
+/// The label that says how far the upgrade of the driver has come.
+const UPGRADE_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
+
 /// Values of `nvidia.com/gpu-driver-upgrade-state` with which a node takes no GPU pods. A node
-/// without a value, with `upgrade-done`, or with `upgrade-required` takes them: in the last case it
-/// still works and waits for its turn.
+/// without a value, with `upgrade-done`, or with `upgrade-required` takes them: see
+/// [`awaits_upgrade`] for the last.
 pub(super) const UPGRADING: [&str; 10] = [
     "cordon-required",
     "wait-for-jobs-required",
@@ -81,6 +87,7 @@ impl fmt::Display for GpuRefusal {
             Self::Slots => {
                 formatter.write_str("offered slots of HAMi, which are not supported yet")
             }
+            Self::Failed(sign) => write!(formatter, "had {sign}"),
         }
     }
 }
@@ -94,8 +101,14 @@ pub(super) fn read(node: &NodeFacts) -> Option<GpuRefusal> {
         .or_else(|| operator(node))
 }
 
+/// Whether the node works and waits for its turn to have its GPU driver upgraded: it will be
+/// drained.
+pub(crate) fn awaits_upgrade(node: &NodeFacts) -> bool {
+    label(&node.labels, UPGRADE_STATE) == Some("upgrade-required")
+}
+
 fn driver(node: &NodeFacts) -> Option<GpuRefusal> {
-    let state = label(&node.labels, "nvidia.com/gpu-driver-upgrade-state");
+    let state = label(&node.labels, UPGRADE_STATE);
     let upgrading = UPGRADING.into_iter().find(|known| state == Some(*known));
     let waits = label(
         &node.annotations,

@@ -17,7 +17,7 @@ fn labelled(key: &str, value: &str) -> NodeFacts {
 
 #[test]
 fn a_node_of_whole_h100_is_read_as_it_is() {
-    let gpu = GpuNode::read(&h100());
+    let gpu = GpuNode::read(&h100(), false);
     assert_eq!(
         gpu,
         GpuNode {
@@ -41,7 +41,7 @@ fn the_nodes_of_a_gb200_rack_are_one_nvlink_domain() {
     let rack = gb200_rack();
     assert_eq!(rack.len(), 18);
     for node in &rack {
-        let gpu = GpuNode::read(node);
+        let gpu = GpuNode::read(node, false);
         assert_eq!(gpu.product.as_deref(), Some("NVIDIA-GB200"));
         assert_eq!(gpu.clique.as_deref(), Some(RACK_CLIQUE));
         assert_eq!((gpu.mig, gpu.refusal, gpu.sick), (Mig::Whole, None, 0));
@@ -50,23 +50,23 @@ fn the_nodes_of_a_gb200_rack_are_one_nvlink_domain() {
 
 #[test]
 fn a_mixed_mig_node_has_whole_cards_and_devices() {
-    let gpu = GpuNode::read(&a100_mig());
+    let gpu = GpuNode::read(&a100_mig(), false);
     assert_eq!(gpu.product.as_deref(), Some("NVIDIA-A100-SXM4-80GB"));
     assert_eq!(gpu.mig, Mig::Mixed);
-    assert_eq!((gpu.refusal, gpu.sick), (None, 0));
+    assert_eq!((gpu.refusal.clone(), gpu.sick), (None, 0));
     assert_eq!(gpu.verdict(&pod(&[("nvidia.com/mig-1g.10gb", 7)])), Ok(()));
 }
 
 #[test]
 fn the_label_of_the_strategy_does_not_cut_cards() {
-    let gpu = GpuNode::read(&labelled("nvidia.com/mig.strategy", "mixed"));
+    let gpu = GpuNode::read(&labelled("nvidia.com/mig.strategy", "mixed"), false);
     assert_eq!(gpu.mig, Mig::Whole);
 }
 
 #[test]
 fn the_product_label_is_taken_apart() {
     let check = |label: &str, product: Option<&str>, mig: Mig| {
-        let gpu = GpuNode::read(&labelled(PRODUCT_LABEL, label));
+        let gpu = GpuNode::read(&labelled(PRODUCT_LABEL, label), false);
         assert_eq!(gpu.product.as_deref(), product, "{label}");
         assert_eq!(gpu.mig, mig, "{label}");
         assert_eq!(product_base(label), product, "{label}");
@@ -90,10 +90,10 @@ fn the_product_label_is_taken_apart() {
 
 #[test]
 fn a_node_without_gpus_says_nothing_and_refuses_nobody() {
-    let gpu = GpuNode::read(&node("cpu-0"));
+    let gpu = GpuNode::read(&node("cpu-0"), false);
     assert!(!gpu.has_gpus);
     assert_eq!(
-        (gpu.product.clone(), gpu.clique.clone(), gpu.refusal),
+        (gpu.product.clone(), gpu.clique.clone(), gpu.refusal.clone()),
         (None, None, None)
     );
     assert_eq!(
@@ -113,7 +113,7 @@ fn sharing_is_what_the_strategy_says() {
             set_label(&mut node, "nvidia.com/gpu.sharing-strategy", strategy);
         }
         assert_eq!(
-            GpuNode::read(&node).sharing,
+            GpuNode::read(&node, false).sharing,
             expected,
             "{strategy:?} {replicas}"
         );
@@ -142,7 +142,7 @@ fn a_container_gets_one_share_of_an_mps_device() {
             &(prefix.to_string() + ".sharing-strategy"),
             strategy,
         );
-        let gpu = GpuNode::read(&node);
+        let gpu = GpuNode::read(&node, false);
         assert_eq!(
             gpu.renamed_shares,
             resource.ends_with(".shared"),
@@ -178,7 +178,7 @@ fn two_containers_may_have_a_share_each() {
     set_label(&mut node, "nvidia.com/gpu.sharing-strategy", "mps");
     let mut shape = pod(&[(GPU, 2)]);
     shape.largest_container[0].1 = 1;
-    assert_eq!(GpuNode::read(&node).verdict(&shape), Ok(()));
+    assert_eq!(GpuNode::read(&node, false).verdict(&shape), Ok(()));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn devices_that_are_not_offered_are_sick() {
         set_resource(&mut node, resource, capacity, allocatable);
         set_label(&mut node, "nvidia.com/gpu.replicas", "4");
         set_label(&mut node, "nvidia.com/gpu.sharing-strategy", strategy);
-        let gpu = GpuNode::read(&node);
+        let gpu = GpuNode::read(&node, false);
         assert_eq!(
             gpu.sick, sick,
             "{resource} {strategy} {capacity} {allocatable}"
@@ -213,7 +213,7 @@ fn devices_that_are_not_offered_are_sick() {
 #[test]
 fn a_clique_of_zeros_is_no_nvlink_domain() {
     let check = |clique: &str, expected: Option<&str>| {
-        let gpu = GpuNode::read(&labelled("nvidia.com/gpu.clique", clique));
+        let gpu = GpuNode::read(&labelled("nvidia.com/gpu.clique", clique), false);
         assert_eq!(gpu.clique.as_deref(), expected, "{clique}");
     };
     check(RACK_CLIQUE, Some(RACK_CLIQUE));
@@ -229,7 +229,7 @@ fn a_clique_of_zeros_is_no_nvlink_domain() {
 #[test]
 fn the_operator_keeps_gpu_pods_away_while_it_works() {
     let check = |key: &str, value: &str, expected: Option<GpuRefusal>| {
-        let gpu = GpuNode::read(&labelled(key, value));
+        let gpu = GpuNode::read(&labelled(key, value), false);
         assert_eq!(gpu.refusal, expected, "{key}={value}");
         let verdict = expected.map_or(Ok(()), |refusal| Err(Filter::GpuNode(refusal)));
         assert_eq!(gpu.verdict(&pod(&[(GPU, 1)])), verdict);
@@ -297,9 +297,12 @@ fn a_driver_that_waits_for_an_empty_node_gets_one() {
     let mut node = h100();
     let key = "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load";
     node.annotations = [(key.into(), "".into())].into();
-    assert_eq!(GpuNode::read(&node).refusal, None);
+    assert_eq!(GpuNode::read(&node, false).refusal, None);
     node.annotations = [(key.into(), "true".into())].into();
-    assert_eq!(GpuNode::read(&node).refusal, Some(GpuRefusal::DriverLoad));
+    assert_eq!(
+        GpuNode::read(&node, false).refusal,
+        Some(GpuRefusal::DriverLoad)
+    );
 }
 
 #[test]

@@ -4,7 +4,6 @@ use super::ClusterState;
 use super::node::{KnownNode, Node};
 use super::reach::gpus;
 use crate::facts::{NodeFacts, UnixMs};
-use crate::gpu::GpuNode;
 use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
@@ -29,7 +28,7 @@ impl ClusterState {
             self.nodes[id].known = known;
             return;
         }
-        let gpu = GpuNode::read(&facts);
+        let gpu = self.read_gpu(id, &facts, now_ms);
         let same_gpu = known.as_ref().is_some_and(|known| known.gpu == gpu);
         let same_rules = same_gpu && before.is_some_and(|before| same_rules(before, &facts));
         let same_labels = before.is_some_and(|before| before.labels == facts.labels);
@@ -99,6 +98,7 @@ impl ClusterState {
             return;
         };
         self.capacity.node_removed(id);
+        self.ailments.forget(id);
         self.offered.remove(&known);
         self.nodes[id].known = Some(known);
         self.uncharge_node(id);
@@ -117,7 +117,7 @@ impl ClusterState {
     }
 
     /// Touches the gangs with members on a node.
-    fn touch_gangs_on(&mut self, id: NodeId) {
+    pub(super) fn touch_gangs_on(&mut self, id: NodeId) {
         let gang = |pod: &PodId| self.pods[*pod].gang();
         self.touched
             .extend(self.nodes[id].pods.iter().filter_map(gang));

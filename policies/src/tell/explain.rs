@@ -44,7 +44,7 @@ use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::tell::words::{area_name, asks, bound_in_words, told_apart};
-use crate::tell::{Scene, Teller, View, faults};
+use crate::tell::{Scene, Teller, View, cards, faults};
 use crate::txn::Txn;
 use advice::{Ends, ModelLimits, Tried, remedies};
 use alloc::format;
@@ -218,7 +218,10 @@ impl Teller {
             eviction: None,
             takers: None,
             remedies: Vec::new(),
-            notes: faults::notes(state, gang),
+            notes: cards::on_failed_cards(state, id)
+                .into_iter()
+                .chain(faults::notes(state, gang))
+                .collect(),
         }
     }
 }

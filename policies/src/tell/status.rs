@@ -45,6 +45,7 @@ impl Teller {
     pub(crate) fn tell(&mut self, scene: &mut Scene<'_>, binder: &mut Binder) -> bool {
         let (settings, now_ms) = (scene.settings, scene.now_ms);
         self.faults.announce(&mut binder.outbox);
+        self.failed_cards.announce(&mut binder.outbox);
         let mut unfinished = self.divide_queues(scene.state, settings, binder, now_ms);
         unfinished |= self.protect_some(scene.state, &mut binder.outbox);
         let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);

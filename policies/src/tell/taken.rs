@@ -2,8 +2,8 @@
 //!
 //! The owner of a pod that is evicted learns for which gang, by which right, and how much work is
 //! lost. The owner of a gang that takes room learns which pods are still to leave, why its eviction
-//! plan has come to nothing, or how long its `preemptionDelay` lasts. The owner of a stale or
-//! unwound gang learns why its members are evicted.
+//! plan has come to nothing, or how long its `preemptionDelay` lasts. The owner of a gang that is
+//! stale, unwound or on failed cards learns why its members are evicted.
 
 use crate::bind::takings::Failure;
 use crate::command::{Announcement, EvictionCause};
@@ -18,6 +18,7 @@ use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
 use crate::state::node::Node;
+use crate::tell::cards;
 use crate::tell::words::{date_and_time, span};
 use alloc::format;
 use alloc::string::String;
@@ -49,7 +50,7 @@ pub(crate) fn purpose(
         EvictionCause::Consolidate => format!(
             "evicted to be placed again elsewhere, so that the gang {beneficiary} can start here"
         ),
-        EvictionCause::Stale | EvictionCause::Unwind => String::new(),
+        EvictionCause::Stale | EvictionCause::Unwind | EvictionCause::CardFailed => String::new(),
     }
 }
 
@@ -176,11 +177,18 @@ pub(crate) fn members_evicted(
     let (reason, why) = match cause {
         EvictionCause::Stale => (
             "Stale",
-            "lost members and stayed below its minimum for its grace period",
+            "lost members and stayed below its minimum for its grace period".into(),
         ),
         EvictionCause::Unwind => (
             "Unwind",
-            "was bound in part, and the rest of its minimum has no place",
+            "was bound in part, and the rest of its minimum has no place".into(),
+        ),
+        EvictionCause::CardFailed => (
+            cards::CARD_FAILED,
+            format!(
+                "runs where GPUs have failed ({}), and starts again elsewhere",
+                cards::signs(state, id)
+            ),
         ),
         // The event of an eviction for a claimant names the claimant: `why_all` words it.
         EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => {

@@ -12,6 +12,7 @@ mod faults;
 mod first_look;
 mod foreseen;
 mod freed;
+mod health;
 mod histories;
 mod impossible;
 mod line;

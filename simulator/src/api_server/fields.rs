@@ -116,6 +116,7 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
     Ok(match (old, new) {
         (Object::Node(old), Object::Node(new)) => Object::Node(NodeFacts {
             readiness: old.readiness,
+            conditions: old.conditions.clone(),
             allocatable: old.allocatable.clone(),
             capacity: old.capacity.clone(),
             features: old.features.clone(),
@@ -253,6 +254,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
         (Object::Node(facts), status, Object::Node(new)) => {
             let facts = NodeFacts {
                 readiness: new.readiness,
+                conditions: new.conditions.clone(),
                 allocatable: new.allocatable.clone(),
                 capacity: new.capacity.clone(),
                 features: new.features.clone(),

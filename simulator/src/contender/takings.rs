@@ -239,7 +239,7 @@ fn moves(gangs: &[Gang<'_>], evict: &Evict) -> Option<Moving> {
 fn for_others(cause: EvictionCause) -> bool {
     match cause {
         EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => true,
-        EvictionCause::Stale | EvictionCause::Unwind => false,
+        EvictionCause::Stale | EvictionCause::Unwind | EvictionCause::CardFailed => false,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Judges each command of one scheduler process as it is sent, by what the process was told and
 //! did. This knowledge is kept apart from the engine.
 
+mod cards;
 mod volumes;
 
 use super::takings::Takings;
+use cards::Cards;
 use gpu_batch_policies::command::{Action, Bind, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{Amounts, PodShape, Uid, UnixMs, amount};
@@ -41,6 +43,7 @@ pub(super) struct Watchdog {
     /// `None`: nobody is evicted for others.
     takings: Option<Takings>,
     volumes: Volumes,
+    cards: Cards,
 }
 
 impl Watchdog {
@@ -54,6 +57,7 @@ impl Watchdog {
             limits: settings.in_flight,
             takings: (settings.evictions.in_flight > 0).then(Takings::default),
             volumes: Volumes::default(),
+            cards: Cards::new(settings.health.clone()),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -108,6 +112,7 @@ impl Watchdog {
     fn shown(&mut self, object: &Object) {
         match object {
             Object::Node(facts) => {
+                self.cards.node(facts);
                 self.nodes
                     .insert(facts.name.clone(), facts.allocatable.clone());
             }
@@ -198,6 +203,9 @@ impl Watchdog {
             if let Action::Bind(bind) = &command.action {
                 self.binds(bind, &mut found);
             }
+            if let Action::Evict(evict) = &command.action {
+                self.cards.evicts(&evict.pod.name, evict.cause, &mut found);
+            }
             self.under_way
                 .insert(command.id, (now_ms, command.action.clone()));
         }
@@ -245,6 +253,7 @@ impl Watchdog {
             found.push(format!("I2: pod {uid} was never shown"));
             return;
         };
+        self.cards.binds(bind, &pod.shape, found);
         for (resource, asked) in &pod.shape.requests {
             let here = |(other, shown): &(&Uid, &Shown)| {
                 let at = shown.node.as_ref().or_else(|| self.sent.get(*other));

@@ -66,7 +66,10 @@ impl Run<'_> {
         };
         if matches!(
             cause,
-            EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate
+            EvictionCause::Reclaim
+                | EvictionCause::Preempt
+                | EvictionCause::Consolidate
+                | EvictionCause::CardFailed
         ) {
             return None;
         }

@@ -200,12 +200,15 @@ impl Run<'_> {
             return;
         };
         facts.uid = now.uid;
+        // What nodes say of their GPUs has times of its own.
+        facts.conditions = now.conditions.clone();
         self.cluster.put(Object::Node(facts.clone()), self.now_ms);
         self.cluster.put_status(Object::Node(facts), self.now_ms);
     }
 
     /// Adds a new machine, unless there is a node with its name.
-    pub(super) fn join(&mut self, facts: NodeFacts) {
+    pub(super) fn join(&mut self, mut facts: NodeFacts) {
+        facts.conditions.clear();
         if self.cluster.node(&facts.name).is_none() {
             self.cluster.put(Object::Node(facts), self.now_ms);
         }

@@ -36,6 +36,8 @@ pub(crate) enum Arrival {
     Gone(Name),
     /// A volume, if there is one, is deleted: the one with this number, modulo their count.
     VolumeGone(u64),
+    /// The node with this number in its name, if it is there, shows a condition, or not any more.
+    Ails(u64, &'static str, bool),
 }
 
 /// Everything that arrives, sorted by time, and how many gangs there are among it.

@@ -17,7 +17,8 @@
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
 use gpu_batch_simulator::run::{
-    EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM,
+    AILING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM,
+    RESERVING_SEEDS_FROM,
 };
 
 /// A bug to be planted.
@@ -402,6 +403,12 @@ pub(crate) const BUGS: &[Bug] = &[
         "let is_protected = self.holding.is_protected;",
     )
     .first_tried(386),
+    bug(
+        "a bind that waits to be sent goes to its node although GPUs have failed there meanwhile",
+        "failed-while-a-bind-waits",
+        "let has_failed = false;",
+    )
+    .first_tried(AILING_SEEDS_FROM + 82),
     bug_of_plans(
         "a min-runtime counts from the creation of pods",
         "min-runtime",

@@ -5,7 +5,8 @@ use super::{Converter, Watched, identity, limits, resources, shape};
 use crate::kube::objects::{self, Meta, Node, NodeStatus, Pairs, Quantity, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    Amounts, HAMI_REGISTER, Labels, NodeFacts, NodeFeature, Readiness, Taint, TaintEffect,
+    Amounts, ConditionStatus, HAMI_REGISTER, Labels, NodeCondition, NodeFacts, NodeFeature,
+    Readiness, Taint, TaintEffect,
 };
 
 impl Watched for Node {
@@ -52,6 +53,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     let declared = node.status.declared_features.as_deref();
     let features = features(declared.unwrap_or_default());
     let readiness = readiness(&node.status, converter);
+    let conditions = conditions(&node.status, converter);
     let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
     let mut labels = node.metadata.labels.0;
     let labels_whole = labels.len() <= limits::PAIRS;
@@ -66,6 +68,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         taints,
         unschedulable: node.spec.unschedulable == Some(true) || !labels_whole || !annotations_whole,
         readiness,
+        conditions,
         allocatable,
         capacity,
         features,
@@ -92,6 +95,25 @@ fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {
                 .map(|time| converter.past(time)),
         },
     }
+}
+
+/// The conditions that are bad.
+fn conditions(status: &NodeStatus, converter: &Converter) -> Vec<NodeCondition> {
+    let all = status.conditions.iter().flatten();
+    let read = all.filter_map(|condition| {
+        let mut known = ConditionStatus::ALL.into_iter();
+        let status = known.find(|known| *known.as_str() == *condition.status)?;
+        let mut kept = converter.conditions.iter();
+        let is_kept = kept.any(|(kind, kept)| *kind == condition.kind && *kept == status);
+        is_kept.then(|| NodeCondition {
+            kind: condition.kind.clone(),
+            status,
+            since_ms: condition
+                .last_transition_time
+                .map(|time| converter.past(time)),
+        })
+    });
+    read.take(limits::ENTRIES).collect()
 }
 
 /// The annotations of the GPU operator and the name of HAMi's, and whether these are all of them.

@@ -92,6 +92,7 @@ pub(super) fn why_evicted(cause: EvictionCause) -> &'static str {
         }
         EvictionCause::Preempt => "a gang of higher priority of the same queue takes its room",
         EvictionCause::Consolidate => "it has another place, and its gang makes room by moving",
+        EvictionCause::CardFailed => "its gang runs on a node of which GPUs have failed",
     }
 }
 

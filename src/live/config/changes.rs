@@ -5,11 +5,12 @@ use serde_json::Value;
 
 /// Keys around which the running scheduler was built, with all keys below them. Their documentation
 /// says that the scheduler begins anew.
-const FOUNDATIONS: [&str; 4] = [
+const FOUNDATIONS: [&str; 5] = [
     "schedulerName",
     "serveAddress",
     "extender",
     "leaderElection",
+    "health.rules",
 ];
 
 /// The keys whose values differ, in the order of their names: `placement`, `inFlight.actions`.

@@ -1,6 +1,7 @@
 //! From the file as written to a configuration that can be used.
 
 mod extender;
+mod health;
 
 use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, process};
@@ -205,6 +206,8 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         preemption_delay_ms,
         moved_gpus_max: moved_gpus_max.into(),
         reservations: problems.number("reservations", file.reservations),
+        health: health::check(&file.health, problems),
+        time_slices_are_single: file.time_slicing.fail_requests_greater_than_one,
         leadership: leadership(&file.leader_election, request_deadline_ms, problems),
     }
 }

@@ -1,5 +1,9 @@
 //! The file's fields, what they mean and their defaults; and the file with all of these as text.
 
+mod health;
+
+pub use health::{HealthFile, HealthRuleFile, TimeSlicingFile};
+
 use crate::kube::api::{API_VERSION, Duration, Placement, SignedDuration};
 use crate::live::log::LogFormat;
 use anyhow::Context;
@@ -63,6 +67,10 @@ pub struct ConfigurationFile {
     /// delays none of these starts. 0: nobody has one; 1: only the first (EASY backfilling).
     #[schemars(range(min = 0, max = 100_000))]
     pub reservations: i64,
+    /// What nodes say of failed GPUs, and what follows: see docs/gpus.md.
+    pub health: HealthFile,
+    /// GPUs that several pods take turns on.
+    pub time_slicing: TimeSlicingFile,
     /// How long a request to the API server may take before its outcome counts as unknown; a
     /// duration, shorter than leaseDuration less renewDeadline.
     pub request_deadline: Duration,
@@ -207,6 +215,8 @@ impl Default for ConfigurationFile {
             evictions: EvictionsFile::default(),
             consolidation: ConsolidationFile::default(),
             reservations: settings.reservations.into(),
+            health: HealthFile::default(),
+            time_slicing: TimeSlicingFile::default(),
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),
             queue_status_interval: duration(settings.queue_status_interval_ms),
@@ -295,8 +305,20 @@ pub(crate) fn print_defaults() -> anyhow::Result<String> {
     let mut text = String::new();
     let mut parents: Vec<&Value> = vec![&schema];
     let yaml = serde_saphyr::to_string(&ConfigurationFile::default())?;
+    // How far the items of a list are indented, while a list is printed.
+    let mut list = None;
     for line in yaml.lines() {
         let indent = line.len() - line.trim_start().len();
+        let is_item = line.trim_start().starts_with("- ");
+        list = list
+            .filter(|list| indent > *list)
+            .or(is_item.then_some(indent));
+        // The comment on the list tells of its items.
+        if list.is_some() {
+            text.push_str(line);
+            text.push('\n');
+            continue;
+        }
         let (key, _) = line.split_once(':').context("a line without a key")?;
         parents.truncate(1 + indent / 2);
         let parent = parents.last().context("a key without a parent")?;

@@ -5,7 +5,7 @@
 //! at once more here.
 
 use super::check::numbers;
-use super::file::ConfigurationFile;
+use super::file::{ConfigurationFile, HealthRuleFile};
 use crate::kube::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
 use crate::live::log::LogFormat;
 use gpu_batch_policies::names::suggestion;
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
         Err(error) => return Err(vec![syntax(&error)]),
     };
     let before = misfits.len();
-    let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
+    let template = template();
     let fitting = fitting("", value, &template, &mut misfits);
     if let ([only], 0) = (misfits.as_mut_slice(), before) {
         *only = at(&error, only);
@@ -46,6 +46,13 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
         Some(Ok(file)) => Ok((file, misfits)),
         _ => Err(misfits),
     }
+}
+
+/// A file with every key, to which texts are compared.
+fn template() -> Value {
+    let mut file = ConfigurationFile::default();
+    file.health.rules = vec![HealthRuleFile::with_every_key()];
+    serde_json::to_value(file).unwrap_or_default()
 }
 
 /// The keys at which a text stands where a number is wanted, as in `"8"`: the library takes it for
@@ -67,7 +74,7 @@ fn texts_for_numbers(text: &str) -> Vec<String> {
         }
     }
     let mut misfits = Vec::new();
-    let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
+    let template = template();
     if let Ok(value) = serde_saphyr::from_str(text) {
         find("", value, &template, &mut misfits);
     }
@@ -174,6 +181,17 @@ fn fitting(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>)
                 .collect();
             fitting(key, value, &Value::Object(sorts), misfits)
         }
+        (Value::Array(values), Value::Array(templates)) => {
+            let mut kept = Vec::new();
+            for (index, value) in values.into_iter().enumerate() {
+                let inner = format!("{key}[{index}]");
+                match templates.first() {
+                    Some(template) => kept.extend(fitting(&inner, value, template, misfits)),
+                    None => kept.push(value),
+                }
+            }
+            Some(Value::Array(kept))
+        }
         (value, template) if !fits(key, &value, template) => {
             let found = match value {
                 Value::Array(_) => "a list".to_owned(),
@@ -239,6 +257,7 @@ fn expected(key: &str, template: &Value) -> String {
             let keys: Vec<&str> = keys.keys().map(String::as_str).collect();
             format!("keys and values; the keys are {}", keys.join(", "))
         }
-        Value::Null | Value::Array(_) => "a text, or null".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Null => "a text, or null".to_owned(),
     }
 }

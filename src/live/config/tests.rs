@@ -1,3 +1,5 @@
+mod health;
+
 use super::*;
 use crate::extender::ExtenderFiles;
 use gpu_batch_policies::facts::Placement;
@@ -53,6 +55,8 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          queueStatusInterval: 2s\n\
          useHalfLife: 24h\n\
          aging: 1m\n\
+         health: {recoveryPeriod: 2m, rules: [{condition: CardsBurn, action: evict, after: 1h}]}\n\
+         timeSlicing: {failRequestsGreaterThanOne: true}\n\
          retryAfter: 1m30s\n";
 
 #[test]
@@ -86,6 +90,9 @@ fn every_key_can_be_set() {
     assert_eq!(settings.queue_status_interval_ms, 2_000);
     assert_eq!(settings.use_half_life_ms, Some(86_400_000));
     assert_eq!(settings.aging_ms, Some(60_000));
+    assert_eq!(settings.health.recovery_ms, 120_000);
+    assert_eq!(settings.health.rules[0].evict_after_ms, Some(3_600_000));
+    assert!(settings.time_slices_are_single);
     assert_eq!(settings.retry_after_ms, 90_000);
     let Leadership::Elected(lease) = &settings.leadership else {
         panic!("{:?}", settings.leadership);

@@ -55,7 +55,7 @@ variants! {
         7 SelectNode { 0: select },
     }
     ClaimKind { 0 Quota, 1 FairShare }
-    EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate }
+    EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate, 5 CardFailed }
     StatusPatch {
         0 PodGroup {
             source: source, namespace: namespace, name: name, uid: uid, status: status

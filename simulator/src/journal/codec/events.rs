@@ -5,7 +5,7 @@ use crate::journal::Record;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::lease::{LeaseSeen, LeaseSettings};
 use gpu_batch_policies::settings::{
-    Evictions, InFlight, Leadership, LeafOrder, Queueing, Settings,
+    Evictions, Health, HealthRule, InFlight, Leadership, LeafOrder, Queueing, Settings, Sign,
 };
 
 variants! {
@@ -73,20 +73,22 @@ variants! {
         7 Lease { 0: seen },
     }
     PodSeen { 0 Gone, 1 Unbound, 2 Bound { 0: node } }
+    Sign { 0 Condition { kind: kind, status: status }, 1 Taint { key: key } }
     LeafOrder { 0 Age, 1 ShortestFirst }
     Queueing { 0 BestEffort, 1 Strict }
     Leadership { 0 Assumed, 1 Elected { 0: lease } }
 }
 
 fields! {
+    Health { rules, recovery_ms }
+    HealthRule { sign, evict_after_ms }
     Listing { kind, objects }
     LeaseSeen { resource_version, holder, transitions, duration_ms }
     Settings {
         gpu_placement, cpu_placement, target_workload, leaf_order, queueing, aging_ms,
         staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms,
         use_half_life_ms, retry_after_ms, evictions, preemption_delay_ms, moved_gpus_max,
-        reservations,
-        leadership,
+        reservations, health, time_slices_are_single, leadership,
     }
     Evictions { in_flight, per_second }
     InFlight { actions, statuses, announcements }

@@ -2,14 +2,15 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    CardFacts, CardNeed, DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts,
-    LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts,
-    NodeFeature, NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement,
-    PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape,
-    PodTerm, Preferences, PreferredNodes, PreferredPods, PriorityClassFacts, Problem, Protocol,
-    QueueFacts, QueueResource, Readiness, Relations, ScheduledCondition, SelectorRequirement,
-    SpreadRule, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator,
-    TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    CardFacts, CardNeed, ConditionStatus, DisruptionBudgetFacts, GangHints, GroupSource, HostPort,
+    JobFacts, LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts,
+    NodeCondition, NodeFacts, NodeFeature, NodeSelectorTerm, OwnerReference, OwnerRuntimes,
+    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase,
+    PodSelection, PodShape, PodTerm, Preferences, PreferredNodes, PreferredPods,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
+    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
+    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -46,9 +47,10 @@ impl Codec for CardNeed {
 fields! {
     Problem { field, message }
     NodeFacts {
-        name, uid, labels, annotations, taints, unschedulable, readiness, allocatable, capacity,
-        features, cards, problems,
+        name, uid, labels, annotations, taints, unschedulable, readiness, conditions, allocatable,
+        capacity, features, cards, problems,
     }
+    NodeCondition { kind, status, since_ms }
     Taint { key, value, effect }
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards, phase,
@@ -117,6 +119,7 @@ fields! {
 }
 
 variants! {
+    ConditionStatus { 0 True, 1 False, 2 Unknown }
     NodeFeature { 0 RestartAllContainers, 1 UserNamespacesHostNetwork }
     TaintEffect { 0 NoSchedule, 1 PreferNoSchedule, 2 NoExecute }
     Readiness { 0 Ready, 1 Lost { since_ms: since_ms }, 2 Unsaid }

@@ -90,6 +90,48 @@ fn a_node_in_mixed_mig_mode_is_read() {
 }
 
 #[test]
+fn only_conditions_that_are_bad_are_kept() {
+    let bad = |kind: &str, status: &str| json!({"type": kind, "status": status});
+    let conditions = json!([
+        bad("GpuMemWatch", "True"),
+        bad("GpuSmWatch", "False"),
+        bad("MemoryPressure", "True"),
+        bad("AcceleratedHardwareReady", "False"),
+        bad("GpuPcieWatch", "Perhaps"),
+        {"type": "NebiusGPUError", "status": "True", "lastTransitionTime": "2100-01-01T00:00:00Z"},
+    ]);
+    let kept = |facts: NodeFacts| {
+        let conditions = facts.conditions.into_iter();
+        let kept = conditions.map(|it| (String::from(it.kind), it.status, it.since_ms));
+        kept.collect::<Vec<_>>()
+    };
+    let object = json!({"status": {"conditions": conditions}});
+    use ConditionStatus::{False, True};
+    let bad = [
+        ("GpuMemWatch", True),
+        ("GpuSmWatch", True),
+        ("AcceleratedHardwareReady", False),
+        ("NebiusGPUError", True),
+    ];
+    let bad = bad.map(|(kind, status)| (kind.into(), status));
+    let mut converter = Converter::new("gpu-batch", NOW_MS).with_conditions(bad.to_vec());
+    let of_bad = node(
+        serde_json::from_value(object.clone()).unwrap(),
+        &mut converter,
+    );
+    assert_eq!(
+        kept(of_bad),
+        [
+            ("GpuMemWatch".to_owned(), True, None),
+            ("AcceleratedHardwareReady".to_owned(), False, None),
+            // A clock that is ahead.
+            ("NebiusGPUError".to_owned(), True, Some(NOW_MS)),
+        ]
+    );
+    assert_eq!(facts(object).conditions, []);
+}
+
+#[test]
 fn readiness_is_the_condition_ready() {
     use Readiness::{Lost, Ready, Unsaid};
     let lost = |since_ms| Lost { since_ms };
