@@ -4,9 +4,10 @@
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
 //! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
-//! or pods have volumes (`volumes`).
+//! or pods have volumes (`volumes`), or disks (`disks`).
 
 mod budgets;
+mod disks;
 mod expected;
 mod extended;
 mod farewells;
@@ -17,6 +18,7 @@ mod volumes;
 mod work;
 
 pub(crate) use budgets::guard;
+pub(crate) use disks::equip;
 pub(crate) use expected::{expect, order_of, orderly};
 pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};

@@ -36,6 +36,8 @@ pub(crate) enum Arrival {
     Gone(Name),
     /// A volume, if there is one, is deleted: the one with this number, modulo their count.
     VolumeGone(u64),
+    /// The free volume with this number, modulo their count, is given to a claim of somebody else.
+    VolumeTaken(u64),
 }
 
 /// Everything that arrives, sorted by time, and how many gangs there are among it.
