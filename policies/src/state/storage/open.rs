@@ -87,7 +87,9 @@ impl ClusterState {
 
     /// Checks that the volume of a claim can be used on a node.
     fn check_volume(&self, pod: &Pod, claim: &ClaimUse, node: NodeId) -> Result<(), Box<str>> {
-        let needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        let mut needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        // A free volume was chosen by its affinity alone, as kube-scheduler does.
+        needs.zones.clear();
         let known = self.nodes[node].known.as_ref();
         match known.map(|known| filter::allows_volumes(&needs, &known.facts)) {
             Some(true) | None => Ok(()),
