@@ -1,6 +1,6 @@
 //! What the engine returns: commands, of which each is one call to the API server.
 
-use crate::facts::{CardIndex, GroupSource, Uid, UnixMs};
+use crate::facts::{CardIndex, ClaimReference, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseCall;
 pub use crate::queues::ClaimKind;
 use crate::status::{PodGroupStatus, QueueStatus};
@@ -36,6 +36,8 @@ pub enum Action {
     Lift(Lift),
     /// Has a volume made for a claim where its pod is to be.
     SelectNode(SelectNode),
+    /// Keeps a volume that exists for a claim.
+    KeepVolume(KeepVolume),
     /// Reads a pod by a quorum GET, answered with
     /// [`Outcome::Observed`](crate::event::Outcome::Observed).
     Observe(PodReference),
@@ -102,6 +104,19 @@ pub struct SelectNode {
     pub uid: Uid,
     /// The name of the node; `None`: the annotation is taken away.
     pub node: Option<Box<str>>,
+}
+
+/// For which claim a volume is kept: one PATCH of the PersistentVolume that sets `spec.claimRef`,
+/// with the version as precondition, so that no change of anybody else is overwritten. Kubernetes
+/// then binds the two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepVolume {
+    /// The volume's name.
+    pub volume: Box<str>,
+    /// `metadata.resourceVersion` of the volume as it was seen.
+    pub version: Box<str>,
+    /// The claim; `None`: the volume is free again.
+    pub claim: Option<ClaimReference>,
 }
 
 /// An eviction.

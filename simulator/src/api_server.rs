@@ -27,7 +27,7 @@ pub use exchange::{
 };
 
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodFacts, StorageFacts, Uid, UnixMs};
 use history::History;
 use lease::Lease;
 use std::collections::BTreeMap;
@@ -76,6 +76,7 @@ impl ApiServer {
             Request::Evict(evict) => self.evict(&evict.pod, now_ms),
             Request::Lift(lift) => self.lift(lift, now_ms),
             Request::SelectNode(select) => self.select_node(select),
+            Request::KeepVolume(keep) => self.keep_volume(keep),
             Request::PatchStatus(patch) => self.patch_status(patch),
             Request::Lease(request) => self.handle_lease(&request, now_ms),
             Request::Publish(_) => {
@@ -283,8 +284,11 @@ impl ApiServer {
         self.store(name, object, status)
     }
 
-    fn store(&mut self, name: Name, object: Object, status: Status) -> Arc<Stored> {
+    fn store(&mut self, name: Name, mut object: Object, status: Status) -> Arc<Stored> {
         self.revision += 1;
+        if let Object::Storage(StorageFacts::Volume(volume)) = &mut object {
+            volume.version = self.revision.to_string().into();
+        }
         let stored = Arc::new(Stored {
             object,
             version: self.revision,

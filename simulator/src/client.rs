@@ -95,7 +95,11 @@ impl Passage {
 fn may_be_refused(action: &Action) -> bool {
     matches!(
         action,
-        Action::Bind(_) | Action::Evict(_) | Action::Lift(_) | Action::SelectNode(_)
+        Action::Bind(_)
+            | Action::Evict(_)
+            | Action::Lift(_)
+            | Action::SelectNode(_)
+            | Action::KeepVolume(_)
     )
 }
 
@@ -107,6 +111,7 @@ pub fn request(action: &Action) -> Request {
         Action::Evict(evict) => Request::Evict(evict.clone()),
         Action::Lift(lift) => Request::Lift(lift.clone()),
         Action::SelectNode(select) => Request::SelectNode(select.clone()),
+        Action::KeepVolume(keep) => Request::KeepVolume(keep.clone()),
         Action::Observe(pod) => Request::Get(Name::pod(&pod.namespace, &pod.name)),
         Action::PatchStatus(patch) => Request::PatchStatus(patch.clone()),
         Action::Lease(request) => Request::Lease(request.clone()),

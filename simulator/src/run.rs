@@ -422,6 +422,7 @@ impl<'say> Run<'say> {
             Arrival::Gone(name) => self.cluster.delete(name, None, now_ms),
             Arrival::Ails(number, kind, shows) => self.ail(number, kind, shows),
             Arrival::VolumeGone(number) => self.cluster.lose_volume(number, now_ms),
+            Arrival::VolumeTaken(number) => self.cluster.take_volume(number, now_ms),
             Arrival::MinimumChanges(name, minimum) => {
                 let group = self.find(Kind::PodGroup, &name);
                 if let Some(Object::PodGroup(mut facts)) = group {
@@ -656,6 +657,13 @@ fn has_claims(seed: u64) -> bool {
     (CLAIMING_SEEDS_FROM..EXTENDED_SEEDS_FROM).contains(&seed)
 }
 
+/// The first seed of worlds in which the volumes of pods exist before their claims.
+pub const DISK_SEEDS_FROM: u64 = 3 << 59;
+
+fn has_disks(seed: u64) -> bool {
+    (DISK_SEEDS_FROM..EXTENDED_SEEDS_FROM).contains(&seed)
+}
+
 /// The first seed of worlds in which kube-scheduler chooses the nodes of pods.
 pub const EXTENDED_SEEDS_FROM: u64 = 1 << 61;
 
@@ -713,7 +721,9 @@ fn drawn(
     if has_extended(seed) {
         scenario::extend(&mut arrivals, others);
     }
-    if has_claims(seed) {
+    if has_disks(seed) {
+        scenario::equip(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
+    } else if has_claims(seed) {
         scenario::furnish(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
     }
     if ails(seed) {

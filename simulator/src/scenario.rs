@@ -4,10 +4,11 @@
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
 //! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
-//! pods have volumes (`volumes`), or GPUs fail (`ailing`).
+//! pods have volumes (`volumes`), or disks (`disks`), or GPUs fail (`ailing`).
 
 mod ailing;
 mod budgets;
+mod disks;
 mod expected;
 mod extended;
 mod farewells;
@@ -19,6 +20,7 @@ mod work;
 
 pub(crate) use ailing::{ail, health};
 pub(crate) use budgets::guard;
+pub(crate) use disks::equip;
 pub(crate) use expected::{expect, order_of, orderly};
 pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};

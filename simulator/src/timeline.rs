@@ -31,7 +31,7 @@ use agenda::Agenda;
 use gpu_batch_policies::command::{Action, Bind, Command, Evict};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
-use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, Uid, UnixMs, VolumeFacts};
 use gpu_batch_policies::settings::{Evictions, InFlight, Settings};
 use std::collections::BTreeMap;
 
@@ -58,8 +58,12 @@ pub fn undisturbed() -> Settings {
     }
 }
 
-/// The claims that the engine knows.
-type Claims = BTreeMap<Uid, ClaimFacts>;
+/// The claims and volumes that the engine knows.
+#[derive(Debug, Default)]
+struct Claims {
+    claims: BTreeMap<Uid, ClaimFacts>,
+    volumes: BTreeMap<Box<str>, VolumeFacts>,
+}
 
 /// An engine, its world, and what is still to happen.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl Timeline {
                 ..settings
             }),
             agenda: Agenda::default(),
-            claims: Claims::new(),
+            claims: Claims::default(),
             now_ms: start_ms,
             steps: 0,
         };
@@ -174,12 +178,17 @@ impl Timeline {
     }
 }
 
-/// Notes the claims that the engine is told of. One that is gone is never asked for again.
+/// Notes the claims and volumes that the engine is told of. One that is gone is never asked for
+/// again.
 fn note_claims(events: &[Event], claims: &mut Claims) {
-    let mut note = |object: &Object| {
-        if let Object::Storage(StorageFacts::Claim(claim)) = object {
-            claims.insert(claim.uid, claim.clone());
+    let mut note = |object: &Object| match object {
+        Object::Storage(StorageFacts::Claim(claim)) => {
+            claims.claims.insert(claim.uid, claim.clone());
         }
+        Object::Storage(StorageFacts::Volume(volume)) => {
+            claims.volumes.insert(volume.name.clone(), volume.clone());
+        }
+        _ => {}
     };
     for event in events {
         match event {
@@ -205,7 +214,7 @@ fn carry_out(command: Command, claims: &mut Claims, batch: &mut Vec<Event>, mome
         // The engine never asks, because every bind is answered. If it asked, it would send the
         // bind again.
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
-        Action::SelectNode(select) => match claims.get_mut(&select.uid) {
+        Action::SelectNode(select) => match claims.claims.get_mut(&select.uid) {
             Some(claim) => {
                 claim.selected_node = select.node;
                 batch.extend(
@@ -213,6 +222,16 @@ fn carry_out(command: Command, claims: &mut Claims, batch: &mut Vec<Event>, mome
                         .into_iter()
                         .map(|facts| Object::Storage(facts).into()),
                 );
+                Outcome::Done
+            }
+            None => Outcome::NotFound,
+        },
+        Action::KeepVolume(keep) => match claims.volumes.get_mut(&keep.volume) {
+            Some(volume) => {
+                let of = keep.claim.as_ref().and_then(|claim| claim.uid);
+                let claim = of.and_then(|uid| claims.claims.get_mut(&uid));
+                let bound = volume.keep(keep.claim, claim).into_iter();
+                batch.extend(bound.map(|facts| Object::Storage(facts).into()));
                 Outcome::Done
             }
             None => Outcome::NotFound,

@@ -2,7 +2,7 @@
 
 use crate::objects::NAMESPACE;
 use gpu_batch_policies::facts::{
-    AccessModes, ClaimFacts, MatchOperator, MatchRequirement, NodeSelectorTerm, Uid,
+    AccessModes, ClaimFacts, MatchOperator, MatchRequirement, NodeSelectorTerm, Uid, VolumeFacts,
 };
 
 /// The driver of all volumes.
@@ -31,13 +31,42 @@ pub(crate) fn claim(name: &str, class: &str, access: AccessModes) -> ClaimFacts 
     }
 }
 
+/// A free volume of so many GiB, which nodes reach that one of the terms selects; `None`: all do.
+pub(crate) fn disk(
+    name: &str,
+    class: &str,
+    gib: u64,
+    affinity: Option<Vec<NodeSelectorTerm>>,
+) -> VolumeFacts {
+    VolumeFacts {
+        name: name.into(),
+        version: "".into(),
+        labels: Vec::new(),
+        affinity,
+        claim: None,
+        class: class.into(),
+        size: gib << 30,
+        access: AccessModes::ONE_NODE,
+        is_block: false,
+        attributes_class: "".into(),
+        is_available: true,
+        is_deleting: false,
+        csi: None,
+    }
+}
+
 /// A term that selects the nodes of a zone.
 pub(crate) fn zone_is(zone: &str) -> NodeSelectorTerm {
+    label_is("zone", zone)
+}
+
+/// A term that selects the nodes with a label.
+pub(crate) fn label_is(key: &str, value: &str) -> NodeSelectorTerm {
     NodeSelectorTerm {
         match_expressions: vec![MatchRequirement {
-            key: "zone".into(),
+            key: key.into(),
             operator: MatchOperator::In,
-            values: vec![zone.into()],
+            values: vec![value.into()],
         }],
         match_fields: Vec::new(),
     }

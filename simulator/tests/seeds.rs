@@ -5,8 +5,8 @@
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::{
-    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM,
-    RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run,
+    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, DISK_SEEDS_FROM, EXTENDED_SEEDS_FROM,
+    PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, run,
 };
 use std::io::Write;
 use std::ops::Range;
@@ -31,6 +31,9 @@ const AILING: Range<u64> = AILING_SEEDS_FROM..AILING_SEEDS_FROM + 200;
 
 /// The worlds that are run in which pods have volumes, each with faults and without.
 const CLAIMING: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 200;
+
+/// The worlds that are run in which volumes exist before claims, each with faults and without.
+const DISKS: Range<u64> = DISK_SEEDS_FROM..DISK_SEEDS_FROM + 200;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
 const FAILED_ONCE: [u64; 60] = [
@@ -264,6 +267,14 @@ fn worlds_in_which_pods_have_volumes_come_to_a_good_rest() {
 fn worlds_in_which_gpus_fail_come_to_a_good_rest() {
     for with_faults in [false, true] {
         let findings = check(AILING, with_faults);
+        assert!(findings.binds >= 5 * findings.seeds, "enough binds");
+    }
+}
+
+#[test]
+fn worlds_in_which_volumes_exist_before_claims_come_to_a_good_rest() {
+    for with_faults in [false, true] {
+        let findings = check(DISKS, with_faults);
         assert!(findings.binds >= 5 * findings.seeds, "enough binds");
     }
 }

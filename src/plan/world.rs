@@ -10,6 +10,7 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{
     ClaimFacts, DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, StorageFacts, Uid, UnixMs,
+    VolumeFacts,
 };
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,6 +117,7 @@ struct World {
     queues: BTreeMap<Box<str>, QueueFacts>,
     budgets: Vec<DisruptionBudgetFacts>,
     claims: BTreeMap<Uid, ClaimFacts>,
+    volumes: BTreeMap<Box<str>, VolumeFacts>,
     /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
     /// The evictions of all cycles, in their order.
@@ -185,9 +187,16 @@ impl World {
             Object::Storage(StorageFacts::Claim(claim)) => Some((claim.uid, claim.clone())),
             _ => None,
         });
+        let volumes = objects.iter().filter_map(|object| match object {
+            Object::Storage(StorageFacts::Volume(volume)) => {
+                Some((volume.name.clone(), volume.clone()))
+            }
+            _ => None,
+        });
         Self {
             budgets: budgets.collect(),
             claims: claims.collect(),
+            volumes: volumes.collect(),
             engine: Engine::new(settings),
             now_ms: options.now_ms,
             after_eviction: options.evicted,
@@ -245,6 +254,7 @@ impl World {
                 node: lift.node,
             }),
             Action::SelectNode(select) => self.provision(select, events),
+            Action::KeepVolume(keep) => self.keep_volume(keep, events),
             Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
             }
         }

@@ -48,6 +48,7 @@ fn claim_uid(name: &str) -> Uid {
 pub fn volume(names: &str, gib: u64) -> Sketch<VolumeFacts> {
     Sketch::each(names, |name| VolumeFacts {
         name: name.into(),
+        version: "".into(),
         labels: Vec::new(),
         affinity: None,
         claim: None,

@@ -2,7 +2,7 @@
 
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, EvictionCause, Lift, SelectNode, StatusPatch,
+    Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
@@ -30,6 +30,8 @@ pub enum To {
     LiftOf(&'static str),
     /// The selection of a node for the claim of this name.
     SelectionOf(&'static str),
+    /// That a volume is kept for the claim of this name.
+    KeepingFor(&'static str),
     /// Every status of a PodGroup.
     GangStatus,
     /// Every status of a queue.
@@ -55,7 +57,10 @@ pub struct World {
     pub last_bind: Option<Bind>,
     /// Selections of nodes for claims that were asked for, with success or not.
     pub selections: usize,
-    /// Whether no provisioner makes volumes where claims say.
+    /// Volumes that were to be kept for claims, with success or not.
+    pub keepings: usize,
+    /// Whether no provisioner makes volumes where claims say, and no controller binds claims to
+    /// volumes that are kept for them.
     pub no_provisioner: bool,
     /// Pods that were evicted.
     pub evictions: usize,
@@ -125,6 +130,7 @@ impl World {
             events: Event::lists([]),
             late_watch: false,
             selections: 0,
+            keepings: 0,
             no_provisioner: false,
             binds: 0,
             last_bind: None,
@@ -385,6 +391,12 @@ impl World {
                     self.select(select);
                 }
             }
+            Action::KeepVolume(keep) => {
+                self.keepings += usize::from(keep.claim.is_some());
+                if done {
+                    self.keep(keep);
+                }
+            }
             Action::PatchStatus(patch) => {
                 let of_gang = matches!(patch, StatusPatch::PodGroup { .. });
                 self.gang_statuses += usize::from(of_gang);
@@ -424,6 +436,10 @@ impl World {
             }
             (To::LiftOf(name), Action::Lift(lift)) => &*lift.pod.name == *name,
             (To::SelectionOf(name), Action::SelectNode(select)) => &*select.name == *name,
+            (To::KeepingFor(name), Action::KeepVolume(keep)) => keep
+                .claim
+                .as_ref()
+                .is_some_and(|claim| *claim.name == **name),
             _ => false,
         };
         let answer = self.answers.iter().find(|(to, _)| about(to));
@@ -484,6 +500,28 @@ impl World {
         let mut told: Vec<Object> = made.into_iter().collect();
         told.push(Object::Storage(StorageFacts::Claim(claim.clone())));
         for object in told {
+            self.objects.insert(object.key(), object.clone());
+            self.events.push(object.into());
+        }
+    }
+
+    /// Keeps a volume for a claim, or frees it. A controller binds the two at once.
+    fn keep(&mut self, keep: KeepVolume) {
+        let key = ObjectKey::Storage(StorageKind::Volume, "".into(), keep.volume);
+        let Some(Object::Storage(StorageFacts::Volume(volume))) = self.objects.get(&key) else {
+            return;
+        };
+        let claim = keep.claim.as_ref().filter(|_| !self.no_provisioner);
+        let mut claim = claim.and_then(|claim| {
+            let (namespace, name) = (claim.namespace.clone(), claim.name.clone());
+            let key = ObjectKey::Storage(StorageKind::Claim, namespace, name);
+            match self.objects.get(&key)? {
+                Object::Storage(StorageFacts::Claim(claim)) => Some(claim.clone()),
+                _ => None,
+            }
+        });
+        let told = volume.clone().keep(keep.claim, claim.as_mut());
+        for object in told.into_iter().map(Object::Storage) {
             self.objects.insert(object.key(), object.clone());
             self.events.push(object.into());
         }

@@ -187,3 +187,80 @@ async fn an_ephemeral_volume_is_made_for_its_pod_and_bound_claims_choose_the_nod
         "{message}"
     );
 }
+
+/// A disk of a node, of the test's class whose volumes are made by hand.
+async fn disk(cluster: &Cluster, node: &str, number: usize) -> String {
+    let name = format!("{node}-disk-{number}");
+    let terms = json!([{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
+    ]}]);
+    cluster
+        .create(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "storageClassName": cluster.namespace, "local": {"path": "/disks"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            },
+        }))
+        .await;
+    name
+}
+
+#[tokio::test]
+async fn a_gang_gets_local_disks_that_nobody_else_has() {
+    let Some(cluster) = cluster::shared("disks").await else {
+        return;
+    };
+    let [first, second] = cluster.nodes(["r1"; 2]).await;
+    cluster
+        .create(&json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": cluster.namespace},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }))
+        .await;
+    claims(&cluster, &["data-0", "data-1", "data-2"]).await;
+    let mut disks = vec![
+        disk(&cluster, &first, 0).await,
+        disk(&cluster, &first, 1).await,
+    ];
+    cluster.group("train", &json!({"minMember": 3})).await;
+    let mut members = Vec::new();
+    for number in 0..3 {
+        let mut patch = with_claim(&format!("data-{number}"));
+        patch["metadata"]["labels"]["gpu-batch.io/pod-group"] = "train".into();
+        let member = format!("train-{number}");
+        cluster.create(&cluster.pod(&member, 1, &patch)).await;
+        members.push(member);
+    }
+    let waiting = cluster.group_waits("train", "DoesNotFit").await;
+    let message = waiting["status"]["message"].as_str().unwrap();
+    assert!(message.contains("free volumes of class"), "{message}");
+    for disk in &disks {
+        let volume = cluster
+            .get(&format!("/api/v1/persistentvolumes/{disk}"))
+            .await
+            .unwrap();
+        assert_eq!(volume["spec"].get("claimRef"), None, "{volume:#}");
+    }
+    disks.push(disk(&cluster, &second, 0).await);
+    let mut nodes = cluster.bound(&members).await;
+    for (number, node) in nodes.iter().enumerate() {
+        let claim = cluster
+            .get(&claim_path(&cluster, &format!("data-{number}")))
+            .await
+            .unwrap();
+        let volume = claim["spec"]["volumeName"].as_str().unwrap();
+        assert!(
+            volume.starts_with(&format!("{node}-disk-")),
+            "{volume} on {node}"
+        );
+        let before = disks.len();
+        disks.retain(|disk| disk != volume);
+        assert_eq!(disks.len(), before - 1, "{volume} is used once");
+    }
+    nodes.sort();
+    assert_eq!(nodes, [first.clone(), first, second]);
+}

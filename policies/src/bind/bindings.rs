@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Planned pods of kube-scheduler are offered to it first: see [`offers`]. Before members of a
-//! gang are bound that need new volumes, these are made: see [`preparing`].
+//! gang are bound that need volumes, these are made or kept: see [`preparing`].
 //!
 //! The room stays taken until the outcome is certain: the pod gets no other node while the first
 //! bind may still succeed. Only `Refused` gives the room back. From the second try that failed or
@@ -521,7 +521,7 @@ impl Binder {
     /// Gives up the place of a pod that is certainly not bound there. Its nomination stays: the
     /// next leader may go on with it.
     fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
-        self.end_preparing(uid);
+        self.end_preparing(state, uid);
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
             && matches!(state.pods[id].stage, Stage::Assumed(_))

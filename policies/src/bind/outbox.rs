@@ -36,7 +36,8 @@ pub(crate) enum Flight {
     Evict(Uid),
     /// A planned pod that has a place is nominated, or its gate is lifted.
     Offer(Uid),
-    /// A claim is told where its volume is to be, or forgets it.
+    /// A claim is told where its volume is to be, or a volume is kept for it; or that is taken
+    /// back.
     Select(Uid),
     /// The nominated node of a pod that waits is written, or taken back.
     Nominate(Uid),

@@ -44,6 +44,10 @@ impl Engine {
 
     fn take_turns(&mut self, now_ms: UnixMs, mut work: u64) -> bool {
         while work < SLICE_WORK {
+            if self.state.storage.has_other_free_volumes() {
+                // Which of the gangs that follow can have volumes is known in the next step.
+                return true;
+            }
             work += 100;
             let (state, settings) = (&mut self.state, &self.settings);
             let planner = &mut self.planner;

@@ -21,7 +21,7 @@ pub enum MatchOperator {
 }
 
 /// A selector over labels: all its requirements must hold; the empty selector selects everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelSelector {
     /// `matchLabels`.
     pub match_labels: Labels,
@@ -52,7 +52,7 @@ impl LabelSelector {
 }
 
 /// One requirement of a [`LabelSelector`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SelectorRequirement {
     /// The label.
     pub key: Box<str>,

@@ -97,7 +97,7 @@ impl StorageFacts {
 }
 
 /// How pods may use a volume, as bits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccessModes(pub u8);
 
 impl AccessModes {
@@ -160,6 +160,22 @@ impl ClaimFacts {
         self.volume.is_some() && self.bind_completed
     }
 
+    /// `spec.claimRef` of a volume of the claim.
+    #[must_use]
+    pub fn reference(&self) -> ClaimReference {
+        ClaimReference {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: Some(self.uid),
+        }
+    }
+
+    /// Does what Kubernetes does once a volume is kept for the claim: binds the two.
+    pub fn bind_to(&mut self, volume: &mut VolumeFacts) {
+        (volume.claim, volume.is_available) = (Some(self.reference()), false);
+        (self.volume, self.bind_completed) = (Some(volume.name.clone()), true);
+    }
+
     /// Does what a provisioner does for a claim without a volume for which a node was selected:
     /// makes a volume, which every node reaches, and binds the claim to it. `None`: the claim has a
     /// volume, or no node.
@@ -169,13 +185,10 @@ impl ClaimFacts {
         }
         let volume = VolumeFacts {
             name: format!("pvc-{}", self.uid).into(),
+            version: "".into(),
             labels: Labels::new(),
             affinity: None,
-            claim: Some(ClaimReference {
-                namespace: self.namespace.clone(),
-                name: self.name.clone(),
-                uid: Some(self.uid),
-            }),
+            claim: Some(self.reference()),
             class: self.class.clone(),
             size: self.size.unwrap_or(0),
             access: self.access,
@@ -196,6 +209,8 @@ impl ClaimFacts {
 pub struct VolumeFacts {
     /// `metadata.name`.
     pub name: Box<str>,
+    /// `metadata.resourceVersion`, a precondition of requests about the volume; empty in files.
+    pub version: Box<str>,
     /// `metadata.labels`.
     pub labels: Labels,
     /// `spec.nodeAffinity.required`: one of the terms must hold. `None`: every node does.
@@ -218,6 +233,25 @@ pub struct VolumeFacts {
     pub is_deleting: bool,
     /// `spec.csi`: driver and handle; `None`: another source, of which no node counts attachments.
     pub csi: Option<(Box<str>, Box<str>)>,
+}
+
+impl VolumeFacts {
+    /// Keeps the volume for a claim, of which the facts are given where they are known, and does
+    /// what Kubernetes does then: binds the two. Returns the objects as they are now.
+    pub fn keep(
+        &mut self,
+        reference: Option<ClaimReference>,
+        claim: Option<&mut ClaimFacts>,
+    ) -> Vec<StorageFacts> {
+        self.claim = reference;
+        let claim = claim.map(|claim| {
+            claim.bind_to(self);
+            StorageFacts::Claim(claim.clone())
+        });
+        let mut now: Vec<_> = claim.into_iter().collect();
+        now.push(StorageFacts::Volume(self.clone()));
+        now
+    }
 }
 
 /// `spec.claimRef` of a volume.

@@ -3,7 +3,7 @@
 use super::Filter;
 use super::affinity::term_holds;
 use crate::facts::{
-    NodeFacts, NodeSelectorTerm, PodShape, VolumeNeeds, VolumePlaces, ZONE_LABELS, label,
+    Labels, NodeFacts, NodeSelectorTerm, PodShape, VolumeNeeds, VolumePlaces, ZONE_LABELS, label,
 };
 use alloc::vec::Vec;
 
@@ -52,11 +52,18 @@ fn current(key: &str) -> &str {
 }
 
 fn holds(places: &VolumePlaces, node: &NodeFacts) -> bool {
-    // Kubernetes looks at the labels alone where volumes are.
-    let holds = |term: &NodeSelectorTerm| term_holds(term, &node.labels, None);
-    let one_holds = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(holds);
-    let mut alternatives = places.any_of.iter();
     let only = places.only_on.as_ref();
-    only.is_none_or(|only| *only == node.name)
-        && alternatives.any(|lists| lists.iter().all(one_holds))
+    only.is_none_or(|only| *only == node.name) && one_place_holds(&places.any_of, &node.labels)
+}
+
+/// Whether one of these alternatives holds of a node with these labels: one term of each list.
+pub(super) fn one_place_holds(places: &[Vec<Vec<NodeSelectorTerm>>], labels: &Labels) -> bool {
+    let one_holds = |terms: &Vec<NodeSelectorTerm>| one_term_holds(terms, labels);
+    places.iter().any(|lists| lists.iter().all(one_holds))
+}
+
+/// Whether one of these terms of volumes holds of a node with these labels. Kubernetes looks at
+/// the labels alone where volumes are.
+pub(super) fn one_term_holds(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
+    terms.iter().any(|term| term_holds(term, labels, None))
 }

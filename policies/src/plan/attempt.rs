@@ -248,6 +248,10 @@ impl Attempt<'_> {
     fn place(&mut self, request: &mut Request, checked: &Demand) -> Result<bool, Refusal> {
         let start = self.txn.checkpoint();
         place(self.state, self.txn, request, self.memo, self.work)?;
+        if !self.state.has_volumes_for(self.txn.placed_since(start)) {
+            self.txn.rollback(self.state, start);
+            return Err(Refusal::NotTogether { proved: false });
+        }
         // Members of one shape have one demand, whichever of them are placed.
         let of_one_shape = request.is_plain() && request.root().pods.len() == 1;
         let gang = (self.asker.gang, self.asker.queue);

@@ -20,7 +20,7 @@ impl ClusterState {
     }
 
     pub(crate) fn apply_node(&mut self, mut facts: NodeFacts, now_ms: UnixMs) {
-        self.storage.add_limits(&facts.name, &mut facts.allocatable);
+        self.storage.add_amounts(&mut facts);
         let id = self.node_id(&facts.name);
         let known = self.nodes[id].known.take();
         let before = known.as_ref().map(|known| &known.facts);

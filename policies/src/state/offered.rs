@@ -159,6 +159,10 @@ impl Offered {
             return None;
         }
         let what = format!("no node has {name}");
+        // Free volumes of another class or size are no other word for these.
+        if name.contains(' ') {
+            return Some(what);
+        }
         // `gpu` is `nvidia.com/gpu` without its domain, and not a slip of the pen for `cpu`.
         let known = self.resources.0.keys().map(|known| &**known).chain([GPU]);
         let mut whole =

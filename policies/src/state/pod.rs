@@ -193,6 +193,12 @@ impl Pod {
         self.own.as_ref().is_some_and(|own| own.planned)
     }
 
+    /// Whether the volumes of the pod are made ready before it is bound. kube-scheduler does that
+    /// for pods that it asks to bind.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| !own.extended)
+    }
+
     /// Whether another scheduler chooses the node of the pod.
     pub(crate) fn is_chosen_elsewhere(&self) -> bool {
         self.own

@@ -6,9 +6,11 @@
 //!
 //! Sources: the plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits.
 
+mod choice;
 mod limits;
 mod needs;
 mod open;
+mod stock;
 mod users;
 
 pub(crate) use open::OpenClaim;
@@ -17,7 +19,7 @@ use super::ClusterState;
 use super::sets::{put_in, take_out};
 use crate::facts::{
     CapacityFacts, ClaimFacts, CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts,
-    StorageKind, VolumeFacts,
+    StorageKind, Uid, VolumeFacts,
 };
 use crate::ids::PodId;
 use alloc::{
@@ -25,6 +27,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use stock::Stock;
 
 /// A namespace and a name; the namespace is empty for kinds without.
 pub(crate) type Named = (Box<str>, Box<str>);
@@ -38,6 +41,7 @@ pub(crate) struct Storage {
     kept: BTreeMap<Named, BTreeSet<Box<str>>>,
     /// The claims that name each volume as theirs, whether or not there is such a volume.
     named: BTreeMap<Box<str>, BTreeSet<Named>>,
+    stock: Stock,
     classes: BTreeMap<Box<str>, StorageClassFacts>,
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
     drivers: BTreeMap<Box<str>, CsiDriverFacts>,
@@ -114,9 +118,21 @@ impl Storage {
         self.claims.get(name)
     }
 
+    /// A volume; `None`: there is none of this name.
+    pub(crate) fn volume(&self, name: &str) -> Option<&VolumeFacts> {
+        self.volumes.get(name)
+    }
+
+    /// Whether other volumes are free than when that was last worked out.
+    pub(crate) fn has_other_free_volumes(&self) -> bool {
+        self.stock.is_changed()
+    }
+
     /// Whether pods may ask for something else than was worked out last.
     pub(crate) fn is_changed(&self) -> bool {
-        let of_classes = self.classes_changed.is_empty() && self.room_changed.is_empty();
+        let of_classes = self.classes_changed.is_empty()
+            && self.room_changed.is_empty()
+            && !self.stock.is_changed();
         self.all_changed || !self.changed.is_empty() || !of_classes
     }
 
@@ -129,6 +145,13 @@ impl Storage {
     fn set_claim(&mut self, name: &Named, facts: Option<ClaimFacts>) {
         self.changed.insert(name.clone());
         let volume = facts.as_ref().and_then(|facts| facts.volume.clone());
+        let known = self.claims.get(name).map(|known| known.uid);
+        let is_open = |facts: &ClaimFacts| facts.volume.is_none() && Some(facts.uid) == known;
+        if !facts.as_ref().is_some_and(is_open)
+            && let Some(chosen) = self.stock.chosen_for(name)
+        {
+            self.unchoose(&Box::from(chosen));
+        }
         let before = match facts {
             Some(facts) => self.claims.insert(name.clone(), facts),
             None => self.claims.remove(name),
@@ -138,6 +161,21 @@ impl Storage {
         }
         if let Some(volume) = volume {
             put_in(&mut self.named, volume, name.clone());
+        }
+    }
+
+    /// Forgets for which claim a volume was chosen.
+    fn unchoose(&mut self, volume: &str) {
+        self.changed.extend(self.stock.unchoose(volume));
+        if let Some(facts) = self.volumes.get(volume) {
+            self.stock.return_volume(facts);
+        }
+    }
+
+    /// Forgets which volumes claims were to get with a pod.
+    pub(crate) fn unchoose_with(&mut self, pod: Uid) {
+        for volume in self.stock.chosen_with(pod) {
+            self.unchoose(&volume);
         }
     }
 
@@ -152,6 +190,8 @@ impl Storage {
             Some(facts) => self.volumes.insert(name.into(), facts),
             None => self.volumes.remove(name),
         };
+        let lost = self.stock.change(before.as_ref(), self.volumes.get(name));
+        self.changed.extend(lost);
         if let Some(claim) = before.as_ref().and_then(claim_of) {
             take_out(&mut self.kept, &claim, name);
             self.changed.insert(claim);

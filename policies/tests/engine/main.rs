@@ -11,6 +11,7 @@ mod extended;
 mod faults;
 mod first_look;
 mod foreseen;
+mod free_volumes;
 mod freed;
 mod health;
 mod histories;

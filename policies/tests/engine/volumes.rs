@@ -360,30 +360,6 @@ fn members_that_share_a_claim_have_its_volume_made_once() {
 }
 
 #[test]
-fn volumes_that_are_made_by_hand_are_not_chosen() {
-    let mut world = World::of((
-        zones(),
-        storage_class("local").by_hand(),
-        claim("c", "local"),
-        volume("v", 1).of_class("local").reached_from(ZONE, "b"),
-        pod("p", 1).claims("c"),
-    ));
-    assert_eq!(world.reason_of_pod("p"), Some(Reason::WaitingForVolumes));
-    let message = world.pod("p").message;
-    assert!(message.contains("set spec.claimRef"), "{message}");
-    // The owner gives the volume to the claim, and Kubernetes binds the two.
-    let kept = volume("v", 1).of_class("local").of_claim("c");
-    world.then(kept.reached_from(ZONE, "b"));
-    assert_eq!((world.places("p"), world.binds), ("b1".into(), 0));
-    change_claim(&mut world, "c", |claim| {
-        claim.volume = Some("v".into());
-        claim.bind_completed = true;
-    });
-    world.settle();
-    assert_eq!((world.selections, world.binds), (0, 1));
-}
-
-#[test]
 fn a_bind_is_not_sent_again_when_the_volume_of_its_pod_is_lost() {
     let mut world = World::new();
     world.answers(To::Bind, throttled());

@@ -1,6 +1,8 @@
 //! Requests to the API server, and its answers.
 
-use gpu_batch_policies::command::{Announcement, Bind, Evict, Lift, SelectNode, StatusPatch};
+use gpu_batch_policies::command::{
+    Announcement, Bind, Evict, KeepVolume, Lift, SelectNode, StatusPatch,
+};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Uid;
 use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
@@ -117,6 +119,8 @@ pub enum Request {
     Lift(Lift),
     /// PATCH of a claim that says where its volume is to be made.
     SelectNode(SelectNode),
+    /// PATCH of a volume that keeps it for a claim, or frees it.
+    KeepVolume(KeepVolume),
     /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
     /// Reads or writes the scheduler's lease.

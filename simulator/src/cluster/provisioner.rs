@@ -1,5 +1,5 @@
-//! The provisioner, which makes volumes where claims say, and the controller that makes the claims
-//! of ephemeral volumes.
+//! The provisioner, which makes volumes where claims say, the controller that binds claims to
+//! volumes which are kept for them, and the one that makes the claims of ephemeral volumes.
 
 use super::{Cluster, Task};
 use crate::api_server::{Answer, Name, Request, Sort, Version};
@@ -7,7 +7,8 @@ use crate::random::Random;
 use crate::volumes::{self, DRIVER};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    AccessModes, ClaimFacts, PodFacts, StorageClassFacts, StorageFacts, StorageKind, UnixMs, label,
+    AccessModes, ClaimFacts, ClaimReference, PodFacts, StorageClassFacts, StorageFacts,
+    StorageKind, UnixMs, VolumeFacts, label,
 };
 
 const CLAIM: Kind = Kind::Storage(StorageKind::Claim);
@@ -40,6 +41,16 @@ impl Cluster {
             true => names.extend(self.api.objects(CLAIM).map(|it| Name::of(&it.object))),
             false => names.extend(claims.iter().map(|(_, object)| Name::of(object))),
         }
+        for (_, object) in self.changed(VOLUME, after) {
+            let unbound = as_volume(&object).filter(|volume| volume.is_available);
+            let claim = unbound.and_then(|volume| volume.claim.as_ref());
+            let name = claim.map(|claim| Name {
+                kind: CLAIM,
+                namespace: claim.namespace.clone(),
+                name: claim.name.clone(),
+            });
+            names.extend(name.filter(|name| !names.contains(name)));
+        }
         for name in names {
             if self.is_open(&name) {
                 let at_ms = now_ms + delay_ms(random);
@@ -70,7 +81,10 @@ impl Cluster {
             return false;
         };
         let waits = self.class(&claim.class).is_some_and(|class| class.waits);
-        !claim.is_lost && !claim.is_bound() && (claim.selected_node.is_some() || !waits)
+        let has_volume = || claim.volume.is_some() || self.kept_for(claim).is_some();
+        !claim.is_lost
+            && !claim.is_bound()
+            && (claim.selected_node.is_some() || !waits || has_volume())
     }
 
     /// A claim by name.
@@ -81,6 +95,13 @@ impl Cluster {
     fn claims(&self) -> impl Iterator<Item = &ClaimFacts> {
         let claims = self.api.objects(CLAIM);
         claims.filter_map(|stored| as_claim(&stored.object))
+    }
+
+    /// The volume that is kept for a claim.
+    fn kept_for(&self, claim: &ClaimFacts) -> Option<&VolumeFacts> {
+        let volumes = self.api.objects(VOLUME);
+        let mut volumes = volumes.filter_map(|stored| as_volume(&stored.object));
+        volumes.find(|volume| volume.is_available && volume.claim == Some(claim.reference()))
     }
 
     fn class(&self, name: &str) -> Option<&StorageClassFacts> {
@@ -107,6 +128,14 @@ impl Cluster {
         let Some(class) = self.class(&claim.class).cloned() else {
             return;
         };
+        if let Some(mut volume) = self.kept_for(&claim).cloned() {
+            claim.bind_to(&mut volume);
+            // Kubernetes writes the two one by one, and the end of the binding last.
+            claim.bind_completed = random.percent(80);
+            self.put(Object::Storage(StorageFacts::Volume(volume)), now_ms);
+            self.put(Object::Storage(StorageFacts::Claim(claim)), now_ms);
+            return;
+        }
         let node = claim.selected_node.clone();
         let zone = node.as_ref().map(|node| {
             let node = self.node(node)?;
@@ -164,6 +193,24 @@ impl Cluster {
         }
     }
 
+    /// Gives a free volume to a claim of somebody else: the one with this number, modulo their
+    /// count.
+    pub(crate) fn take_volume(&mut self, number: u64, now_ms: UnixMs) {
+        let volumes = self.api.objects(VOLUME);
+        let volumes = volumes.filter_map(|stored| as_volume(&stored.object));
+        let free = volumes.filter(|volume| volume.is_available && volume.claim.is_none());
+        let free: Vec<&VolumeFacts> = free.collect();
+        if let Some(index) = number.checked_rem(free.len() as u64) {
+            let mut volume = free[usize::try_from(index).unwrap_or(0)].clone();
+            volume.claim = Some(ClaimReference {
+                namespace: "others".into(),
+                name: "theirs".into(),
+                uid: None,
+            });
+            self.put(Object::Storage(StorageFacts::Volume(volume)), now_ms);
+        }
+    }
+
     /// Deletes a volume: the one with this number, modulo their count. Its claim is lost.
     pub(crate) fn lose_volume(&mut self, number: u64, now_ms: UnixMs) {
         let volumes = self.api.objects(VOLUME);
@@ -185,6 +232,13 @@ impl Cluster {
 fn as_claim(object: &Object) -> Option<&ClaimFacts> {
     match object {
         Object::Storage(StorageFacts::Claim(claim)) => Some(claim),
+        _ => None,
+    }
+}
+
+fn as_volume(object: &Object) -> Option<&VolumeFacts> {
+    match object {
+        Object::Storage(StorageFacts::Volume(volume)) => Some(volume),
         _ => None,
     }
 }

@@ -282,6 +282,7 @@ impl Watchdog {
                 | Action::Evict(_)
                 | Action::Lift(_)
                 | Action::SelectNode(_)
+                | Action::KeepVolume(_)
                 | Action::Observe(_)
                 | Action::PatchStatus(StatusPatch::Nominated { .. }) => &mut actions,
                 Action::PatchStatus(_) => &mut statuses,

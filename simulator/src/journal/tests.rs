@@ -151,6 +151,7 @@ fn storage() -> Vec<StorageFacts> {
     };
     let volume = VolumeFacts {
         name: "pv".into(),
+        version: "12".into(),
         labels: vec![("zone".into(), "a".into())],
         affinity: Some(vec![NodeSelectorTerm::default()]),
         claim: Some(ClaimReference {

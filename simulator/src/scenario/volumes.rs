@@ -81,7 +81,7 @@ pub(crate) fn furnish(
 }
 
 /// Lets an object go some time after it was made. Most come back.
-fn go(
+pub(super) fn go(
     arrivals: &mut Vec<(UnixMs, Arrival)>,
     object: &Object,
     made_ms: UnixMs,

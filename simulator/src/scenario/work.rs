@@ -38,6 +38,8 @@ pub(crate) enum Arrival {
     VolumeGone(u64),
     /// The node with this number in its name, if it is there, shows a condition, or not any more.
     Ails(u64, &'static str, bool),
+    /// The free volume with this number, modulo their count, is given to a claim of somebody else.
+    VolumeTaken(u64),
 }
 
 /// Everything that arrives, sorted by time, and how many gangs there are among it.

@@ -126,6 +126,7 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
         is_available: status.phase.as_deref() == Some("Available"),
         is_deleting: metadata.deletion_timestamp.is_some(),
         csi: spec.csi.map(|csi| (csi.driver, csi.volume_handle)),
+        version: metadata.resource_version,
         labels: {
             let mut labels = metadata.labels.0;
             labels.truncate(limits::PAIRS);

@@ -8,11 +8,11 @@ use crate::kube::connection::fake::{Asked, FakeApi};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use gpu_batch_policies::command::{
-    Action, Announcement, CommandId, Evict, EvictionCause, Lift, ObjectReference, PodReference,
-    SelectNode, StatusPatch,
+    Action, Announcement, CommandId, Evict, EvictionCause, KeepVolume, Lift, ObjectReference,
+    PodReference, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::event::{Outcome, PodSeen};
-use gpu_batch_policies::facts::{GroupSource, Uid};
+use gpu_batch_policies::facts::{ClaimReference, GroupSource, Uid};
 use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 use gpu_batch_policies::status::{QueueFault, QueueStatus};
 use serde_json::{Value, json};
@@ -372,6 +372,39 @@ async fn a_node_is_selected_for_a_claim_and_the_selection_taken_back() {
         assert_eq!(asked.content_type, "application/merge-patch+json");
         let annotations = json!({"volume.kubernetes.io/selected-node": expected});
         let expected = json!({"metadata": {"uid": UID, "annotations": annotations}});
+        assert_eq!(asked.body, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_volume_is_kept_for_a_claim_and_freed_as_it_was_seen() {
+    let reference = ClaimReference {
+        namespace: "vision".into(),
+        name: "data".into(),
+        uid: Uid::parse(UID),
+    };
+    let written = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "vision",
+        "name": "data", "uid": UID,
+    });
+    for (claim, reference, by) in [
+        (Some(reference), written, json!("yes")),
+        (None, json!(null), json!(null)),
+    ] {
+        let keep = Action::KeepVolume(KeepVolume {
+            volume: "disk-1".into(),
+            version: "12".into(),
+            claim,
+        });
+        let asked = check(keep, 200, json!({}), Outcome::Done).await;
+        assert_eq!(asked.method, "PATCH");
+        assert_eq!(asked.path, "/api/v1/persistentvolumes/disk-1");
+        assert_eq!(asked.content_type, "application/merge-patch+json");
+        let annotations = json!({"pv.kubernetes.io/bound-by-controller": by});
+        let expected = json!({
+            "metadata": {"resourceVersion": "12", "annotations": annotations},
+            "spec": {"claimRef": reference},
+        });
         assert_eq!(asked.body, expected);
     }
 }

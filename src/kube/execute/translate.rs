@@ -33,6 +33,7 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
         Action::Evict(evict) => pods::evict(&evict.pod),
         Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
         Action::SelectNode(select) => claims::select_node(select),
+        Action::KeepVolume(keep) => claims::keep_volume(keep),
         Action::Observe(pod) => pods::observe(pod),
         Action::PatchStatus(patch) => telling::patch(patch, stamp.scheduler),
         Action::Lease(request) => {
@@ -54,6 +55,7 @@ pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcom
         | Action::Evict(_)
         | Action::Lift(_)
         | Action::SelectNode(_)
+        | Action::KeepVolume(_)
         | Action::PatchStatus(_)
         | Action::Publish(_) => classify::classify(&answer),
     }
@@ -66,6 +68,7 @@ pub(super) fn name_of(action: &Action) -> &'static str {
         Action::Evict(_) => "evict",
         Action::Lift(_) => "lift",
         Action::SelectNode(_) => "select_node",
+        Action::KeepVolume(_) => "keep_volume",
         Action::Observe(_) => "observe",
         Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
             GroupSource::GpuBatch => "patch_pod_group_status",
@@ -92,6 +95,7 @@ pub(super) fn name_with_object(action: &Action) -> String {
         Action::SelectNode(select) => {
             return format!("{action_name} of {}/{}", select.namespace, select.name);
         }
+        Action::KeepVolume(keep) => return format!("{action_name} of {}", keep.volume),
         Action::Observe(pod)
         | Action::PatchStatus(
             StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. },

@@ -1,7 +1,7 @@
-//! Claims, whose volumes are made as a provisioner makes them.
+//! Claims, whose volumes are made as a provisioner makes them, or kept as they are.
 
 use super::World;
-use gpu_batch_policies::command::SelectNode;
+use gpu_batch_policies::command::{KeepVolume, SelectNode};
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::StorageFacts;
 
@@ -16,5 +16,16 @@ impl World {
         let volume = claim.provision().map(StorageFacts::Volume);
         events.extend(volume.map(|volume| Object::Storage(volume).into()));
         events.push(Object::Storage(StorageFacts::Claim(claim.clone())).into());
+    }
+
+    /// Keeps a volume for a claim and binds the two.
+    pub(super) fn keep_volume(&mut self, keep: KeepVolume, events: &mut Vec<Event>) {
+        let Some(volume) = self.volumes.get_mut(&keep.volume) else {
+            return;
+        };
+        let of = keep.claim.as_ref().and_then(|claim| claim.uid);
+        let claim = of.and_then(|uid| self.claims.get_mut(&uid));
+        let bound = volume.keep(keep.claim, claim).into_iter();
+        events.extend(bound.map(|facts| Object::Storage(facts).into()));
     }
 }

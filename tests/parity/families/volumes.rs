@@ -4,8 +4,9 @@
 //! - A volume that two pods of a node share, where attachments are limited: it counts twice.
 //! - VolumeAttachments, which are not read, and volume kinds that were moved to CSI drivers, which
 //!   are not supported.
-//! - A volume that would do for a claim and is not kept for it: kube-scheduler chooses one of
-//!   these, and gpu-batch leaves that to users.
+//! - Several claims of one pod that wait for free volumes and differ in more than their sizes:
+//!   kube-scheduler gives each the smallest that is left, and gpu-batch looks for other ways where
+//!   that fails.
 //! - A claim for one pod alone that a pod uses on a node that there is not: kube-scheduler does not
 //!   count that pod.
 //! - Two waiting pods that use one ReadWriteOncePod claim: only the older is let in.
@@ -47,13 +48,14 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
         draws::zones_of_node(draw, node);
     }
     let mut stock = Stock::new(draw, case);
+    let count = 1 + draw.below(3);
+    stock.free = draw.percent(45).then_some(count == 1);
     for pod in each(case, "pods") {
         // Few, so that limits decide and not amounts.
         if draw.percent(50) {
             stock.use_by_other(draw, pod);
         }
     }
-    let count = 1 + draw.below(3);
     let volumes = (0..count).map(|index| stock.volume(draw, index));
     let volumes: Vec<Value> = volumes.collect();
     if draw.percent(25) {
@@ -82,6 +84,9 @@ struct Stock {
     shared: Vec<String>,
     /// How many volumes there are.
     volumes: usize,
+    /// Whether there are free volumes for claims that wait: for the only claim of the judged pod,
+    /// or for several, which then differ in size alone.
+    free: Option<bool>,
 }
 
 impl Stock {
@@ -96,6 +101,7 @@ impl Stock {
             classes,
             shared: Vec::new(),
             volumes: 0,
+            free: None,
         };
         for driver in DRIVERS {
             if draw.percent(50) {
@@ -229,11 +235,26 @@ impl Stock {
         }
         let class = self.classes.iter().find(|it| Some(it.name) == class);
         let by_hand = class.is_none_or(|class| class.by_hand);
+        let free = self.free.filter(|is_only| by_hand || *is_only);
+        if free == Some(false) {
+            draws::plain(claim);
+        }
         // One at most: which of several a claim gets is a matter of chance to kube-scheduler.
-        if draw.percent(if by_hand { 90 } else { 30 }) {
+        let is_kept = match (by_hand, free) {
+            (_, Some(_)) => 15,
+            (true, None) => 90,
+            (false, None) => 30,
+        };
+        if draw.percent(is_kept) {
             let name = self.next_name();
             let mut volume = draws::volume(draw, &name, claim, &self.nodes);
             volume["spec"]["claimRef"] = draws::reference(claim, draw.percent(50));
+            draws::change(draw, &mut volume);
+            self.objects.push(volume);
+        }
+        for _ in 0..free.map_or(0, |_| 1 + draw.below(3)) {
+            let name = self.next_name();
+            let mut volume = draws::volume(draw, &name, claim, &self.nodes);
             draws::change(draw, &mut volume);
             self.objects.push(volume);
         }

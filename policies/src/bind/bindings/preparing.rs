@@ -1,18 +1,21 @@
-//! Volumes are made for the claims of a gang before any of its members is bound.
+//! Volumes are made or kept for the claims of a gang before any of its members is bound.
 //!
 //! ```text
-//! Preparing: each claim without a volume is told the node of its pod
+//! Preparing: each claim without a volume is told the node of its pod, or a free volume that the
+//!    |       node reaches is kept for it
 //!    +--every claim of every member has its volume--------> Queued
-//!    +--the node is not selected any more, a claim or the
-//!       node is lost, Refused, or it takes too long-------> the place is given up, and what was
+//!    +--the node is not selected any more, a claim, a
+//!       volume or the node is lost, Refused, or it takes
+//!       too long------------------------------------------> the place is given up, and what was
 //!                                                           selected for it is taken back
 //! Queued: a volume is lost before the bind is sent, or sent again -> the place is given up
 //! ```
 //!
 //! The provisioner of a claim hears by the annotation `selected-node` where the volume is to be,
-//! and takes the annotation away if it can make none there. All members wait for the volumes of
-//! all, so that no part of a gang begins alone. The volumes that were made stay: the gang is placed
-//! near them when it is tried again.
+//! and takes the annotation away if it can make none there. A volume that exists is kept for a
+//! claim by its `claimRef`, and Kubernetes binds the two. All members wait for the volumes of all,
+//! so that no part of a gang begins alone. Claims that have got their volumes keep them: the gang
+//! is placed near them when it is tried again.
 //!
 //! kube-scheduler has the volumes made of pods that it asks to bind, so these are not prepared.
 //!
@@ -22,9 +25,9 @@ use super::{Step, assumed, gang_members, pause_ms};
 use crate::bind::Binder;
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
-use crate::command::{Action, SelectNode};
+use crate::command::{Action, KeepVolume, SelectNode};
 use crate::event::Outcome;
-use crate::facts::{Uid, UnixMs};
+use crate::facts::{ClaimReference, Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::settings::Settings;
@@ -50,25 +53,39 @@ pub(in crate::bind) struct Preparations {
     /// Claims of which a request is under way. Of two requests the one that arrives last would
     /// count.
     busy: BTreeSet<Uid>,
-    /// Claims that are to forget the node which they were told.
-    unselected: VecDeque<(Named, Uid)>,
+    /// Claims that are to forget the node which they were told, or to lose the volume that is kept
+    /// for them.
+    unselected: VecDeque<Unselection>,
+    /// Those of them that wait until the watch tells that their volume is kept for them.
+    unseen: Vec<Unselection>,
 }
 
-/// A claim that was told a node.
+/// A claim that was told a node, or for which a volume was kept.
 #[derive(Debug)]
 struct Selection {
-    /// The pod for which the claim was told the node.
+    /// The pod for which that was done.
     pod: Uid,
     claim: Named,
-    /// The API server has the node.
+    /// The volume; `None`: the claim was told a node.
+    volume: Option<Box<str>>,
+    /// The API server has it.
     is_told: bool,
-    /// The watch has told of the node since.
+    /// The watch has told of it since.
     is_seen: bool,
+}
+
+/// A selection that is to be taken back.
+#[derive(Debug)]
+struct Unselection {
+    claim: Named,
+    uid: Uid,
+    /// The volume; `None`: the claim was told a node.
+    volume: Option<Box<str>>,
 }
 
 impl Binder {
     /// The first step of the bindings of these pods, which were placed together, if any of them
-    /// needs a new volume.
+    /// needs a volume that is not bound yet.
     pub(super) fn begin_preparing(
         &mut self,
         state: &mut ClusterState,
@@ -80,6 +97,7 @@ impl Binder {
         if !placed.iter().any(is_open) && !self.is_begun(state, *first) {
             return None;
         }
+        state.choose_volumes(placed);
         let until_ms = now_ms.saturating_add(PREPARING_MS);
         let placed = placed.iter().map(|(pod, _)| *pod);
         let not_planned: Vec<PodId> = placed
@@ -106,7 +124,7 @@ impl Binder {
                 .any(|member| self.preparations.pods.contains(&state.pods[*member].uid))
     }
 
-    /// Tells the next claim of a pod the node of the pod.
+    /// Tells the next claim of a pod the node of the pod, or keeps a volume for it.
     pub(super) fn send_selection(&mut self, state: &ClusterState, uid: Uid, deadline_ms: UnixMs) {
         let Some((_, node)) = assumed(state, uid) else {
             return;
@@ -123,12 +141,26 @@ impl Binder {
         let selection = Selection {
             pod: uid,
             claim: claim.name.clone(),
+            volume: claim.chosen.clone(),
             is_told: false,
             is_seen: false,
         };
         self.preparations.selections.insert(claim.uid, selection);
-        let node = state.nodes[node].name.clone();
-        self.send_node(&claim.name, claim.uid, Some(node), deadline_ms);
+        match &claim.chosen {
+            Some(volume) => {
+                let (namespace, name) = claim.name.clone();
+                let reference = ClaimReference {
+                    namespace,
+                    name,
+                    uid: Some(claim.uid),
+                };
+                self.send_volume(state, volume, (claim.uid, Some(reference)), deadline_ms);
+            }
+            None => {
+                let node = state.nodes[node].name.clone();
+                self.send_node(&claim.name, claim.uid, Some(node), deadline_ms);
+            }
+        }
         if unselected.len() > 1 {
             self.outbox.binds.push_front(uid);
         }
@@ -161,22 +193,72 @@ impl Binder {
         self.outbox.send(Flight::Select(uid), deadline_ms, action);
     }
 
-    /// Lets a claim forget the node that it was told for a place that was given up, unless it has
-    /// its volume. Returns whether there was such a claim. A request that fails is not repeated:
-    /// then the pod is placed on that node again.
+    /// Keeps a volume for a claim, or frees it.
+    fn send_volume(
+        &mut self,
+        state: &ClusterState,
+        volume: &str,
+        (uid, claim): (Uid, Option<ClaimReference>),
+        deadline_ms: UnixMs,
+    ) {
+        let known = state.storage.volume(volume);
+        let version = known.map(|known| known.version.clone());
+        let action = Action::KeepVolume(KeepVolume {
+            volume: volume.into(),
+            version: version.unwrap_or_default(),
+            claim,
+        });
+        self.outbox.send(Flight::Select(uid), deadline_ms, action);
+    }
+
+    /// Lets a claim forget the node that it was told for a place that was given up, or frees the
+    /// volume that was kept for it, unless it has its volume. Returns whether there was such a
+    /// claim. A request that fails is not repeated: then the pod is placed on that node again.
     pub(super) fn send_unselection(&mut self, state: &ClusterState, deadline_ms: UnixMs) -> bool {
-        let Some((name, uid)) = self.preparations.unselected.pop_front() else {
+        let Some(unselection) = self.preparations.unselected.pop_front() else {
             return false;
         };
+        let (name, uid) = (&unselection.claim, unselection.uid);
         let has_volume = state
             .storage
-            .claim(&name)
+            .claim(name)
             .is_none_or(|claim| claim.uid != uid || claim.volume.is_some());
         let is_told_anew = self.preparations.selections.contains_key(&uid);
-        if !has_volume && !is_told_anew && self.preparations.busy.insert(uid) {
-            self.send_node(&name, uid, None, deadline_ms);
+        if has_volume || is_told_anew {
+            return true;
+        }
+        let Some(volume) = &unselection.volume else {
+            if self.preparations.busy.insert(uid) {
+                self.send_node(name, uid, None, deadline_ms);
+            }
+            return true;
+        };
+        if self.preparations.busy.contains(&uid) || !is_kept(state, volume, uid) {
+            self.preparations.unseen.push(unselection);
+        } else {
+            self.preparations.busy.insert(uid);
+            self.send_volume(state, volume, (uid, None), deadline_ms);
         }
         true
+    }
+
+    /// Frees volumes once the watch tells that they are kept for claims that are not to get them,
+    /// and forgets those that others have.
+    fn follow_unseen(&mut self, state: &ClusterState) {
+        for unselection in core::mem::take(&mut self.preparations.unseen) {
+            let volume = unselection.volume.as_deref();
+            let known = volume.and_then(|volume| state.storage.volume(volume));
+            let busy = self.preparations.busy.contains(&unselection.uid);
+            match known {
+                Some(known) if busy || known.claim.is_none() => {
+                    self.preparations.unseen.push(unselection);
+                }
+                Some(known) if is_kept(state, &known.name, unselection.uid) => {
+                    self.preparations.unselected.push_back(unselection);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A request about the node of a claim has ended.
@@ -195,6 +277,9 @@ impl Binder {
             // may wait to tell it a node.
             let waiting = self.preparations.pods.iter();
             self.outbox.binds.extend(waiting.copied());
+            if outcome != Outcome::Done {
+                self.preparations.unseen.retain(|it| it.uid != claim);
+            }
             return;
         };
         let (pod, name) = (selection.pod, selection.claim.1.clone());
@@ -205,9 +290,12 @@ impl Binder {
         match outcome {
             Outcome::Done => selection.is_told = true,
             Outcome::Refused { message } => {
+                let what = match &selection.volume {
+                    Some(volume) => format!("keep PersistentVolume {volume}"),
+                    None => String::from("select a node"),
+                };
                 let why = format!(
-                    "the API server refused to select a node for PersistentVolumeClaim {name}: \
-                     {message}"
+                    "the API server refused to {what} for PersistentVolumeClaim {name}: {message}"
                 );
                 self.refuse(state, settings, progress, (pod, why.into()), now_ms);
             }
@@ -228,6 +316,7 @@ impl Binder {
         progress: &mut ById<GangId, Progress>,
         now_ms: UnixMs,
     ) {
+        self.follow_unseen(state);
         let changed = core::mem::take(&mut state.claims_changed);
         let gone = |uid: &Uid| {
             let place = assumed(state, *uid);
@@ -279,7 +368,7 @@ impl Binder {
         now_ms: UnixMs,
     ) {
         let Some((pod, node)) = assumed(state, uid) else {
-            self.end_preparing(uid);
+            self.end_preparing(state, uid);
             if let Some(Step::Preparing(_)) = self.step_of(uid) {
                 self.bindings.remove(&uid);
             }
@@ -325,11 +414,17 @@ impl Binder {
                 selection.is_seen = true;
             } else if selection.is_seen && !claim.has_volume {
                 let (name, node) = (&claim.name.1, &state.nodes[node].name);
-                return Err(format!(
-                    "no volume could be made for PersistentVolumeClaim {name} on node {node}; its \
-                     events say why"
-                )
-                .into());
+                let why = match &selection.volume {
+                    Some(volume) => format!(
+                        "PersistentVolume {volume} is not kept for PersistentVolumeClaim {name} \
+                         any more"
+                    ),
+                    None => format!(
+                        "no volume could be made for PersistentVolumeClaim {name} on node {node}; \
+                         its events say why"
+                    ),
+                };
+                return Err(why.into());
             }
         }
         Ok(open)
@@ -387,12 +482,16 @@ impl Binder {
     }
 
     /// Ends the preparation of a pod, whose place is given up: claims that were told its node are
-    /// to forget it.
-    pub(super) fn end_preparing(&mut self, uid: Uid) {
-        for (claim, selection) in self.take_selections(uid) {
-            self.preparations
-                .unselected
-                .push_back((selection.claim, claim));
+    /// to forget it, and volumes that were chosen are free again.
+    pub(super) fn end_preparing(&mut self, state: &mut ClusterState, uid: Uid) {
+        state.storage.unchoose_with(uid);
+        for (claim_uid, selection) in self.take_selections(uid) {
+            let Selection { claim, volume, .. } = selection;
+            self.preparations.unselected.push_back(Unselection {
+                claim,
+                uid: claim_uid,
+                volume,
+            });
         }
     }
 
@@ -412,10 +511,20 @@ impl Binder {
             .collect()
     }
 
-    /// This process does not lead any more: no claim forgets its node for it.
+    /// This process does not lead any more: no claim forgets its node or loses its volume for it.
     pub(super) fn drop_preparations(&mut self) {
         self.preparations.unselected.clear();
+        self.preparations.unseen.clear();
     }
+}
+
+/// Whether a volume that is not bound yet is kept for the claim with this UID.
+fn is_kept(state: &ClusterState, volume: &str, claim: Uid) -> bool {
+    let volume = state.storage.volume(volume);
+    volume.is_some_and(|volume| {
+        let kept_for = volume.claim.as_ref().and_then(|kept_for| kept_for.uid);
+        volume.is_available && kept_for == Some(claim)
+    })
 }
 
 /// Notes what a placed pod waits for.

@@ -1,4 +1,4 @@
-//! How many volumes can be attached to nodes.
+//! Amounts of volumes: how many can be attached to nodes, and how many free ones nodes reach.
 //!
 //! How many volumes of a driver can be attached to a node is an amount, as CPU is: nodes have it,
 //! and each volume takes one. A volume that several pods of a node share counts once for each,
@@ -6,7 +6,8 @@
 //! all other nodes such a driver is not limited.
 
 use super::Storage;
-use crate::facts::{Amount, Amounts, ClaimUse, CsiNodeFacts, PodShape, UnixMs};
+use super::stock::without_free;
+use crate::facts::{Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, UnixMs};
 use crate::state::ClusterState;
 use alloc::{
     borrow::ToOwned,
@@ -54,9 +55,16 @@ impl Storage {
         self.nodes_changed.insert(name.into());
     }
 
-    /// Adds to what a node has how many volumes of each limited driver can be attached to it.
-    pub(in crate::state) fn add_limits(&self, node: &str, allocatable: &mut Amounts) {
-        let of_node = self.csi_nodes.get(node);
+    /// Adds to what a node has how many volumes of each limited driver can be attached to it, and
+    /// how many free volumes it reaches.
+    pub(in crate::state) fn add_amounts(&self, node: &mut NodeFacts) {
+        let NodeFacts {
+            labels,
+            allocatable,
+            ..
+        } = node;
+        self.stock.add_free(&self.volumes, labels, allocatable);
+        let of_node = self.csi_nodes.get(&node.name);
         for driver in self.limited.keys() {
             let drivers = of_node.into_iter().flat_map(|facts| &facts.drivers);
             let mut limits = drivers.filter(|(name, _)| name == driver);
@@ -68,16 +76,29 @@ impl Storage {
     }
 }
 
-/// Takes from amounts those that [`Storage::add_limits`] or a pod's claims have added.
-fn without_limits(amounts: &mut Amounts) {
+/// Takes from amounts those that [`Storage::add_amounts`] or a pod's claims have added.
+fn without_added(amounts: &mut Amounts) {
+    without_free(amounts);
     amounts.retain(|(name, _)| !name.starts_with(ATTACHED));
 }
 
 impl ClusterState {
-    /// Adds to a shape how many volumes of each limited driver the claims of a pod attach, in place
-    /// of what was added before.
-    pub(super) fn set_attached(&self, shape: &mut PodShape, namespace: &str, claims: &[ClaimUse]) {
-        without_limits(&mut shape.requests);
+    /// Adds to a shape how many volumes of each limited driver the claims of a pod attach, and how
+    /// many free ones they wait for, in place of what was added before.
+    pub(super) fn set_amounts(&self, shape: &mut PodShape, namespace: &str, claims: &[ClaimUse]) {
+        without_added(&mut shape.requests);
+        let names = claims
+            .iter()
+            .map(|claim| (namespace.into(), claim.name.clone()));
+        let mut free: BTreeMap<&Box<str>, Amount> = BTreeMap::new();
+        for name in names {
+            let want = self.storage.stock.want_of(&name).into_iter();
+            for asked in want.flat_map(|want| self.storage.stock.asked_by(want)) {
+                *free.entry(asked).or_default() += 1;
+            }
+        }
+        let free = free.into_iter().map(|(name, count)| (name.clone(), count));
+        shape.requests.extend(free);
         for (driver, volumes) in self.attached(namespace, claims) {
             let name = format!("{ATTACHED}{driver}");
             shape.requests.push((name.into(), volumes));
@@ -124,7 +145,7 @@ impl ClusterState {
         let node = self.node_ids.get(name).map(|node| &self.nodes[*node]);
         if let Some(known) = node.and_then(|node| node.known.as_ref()) {
             let mut facts = known.facts.clone();
-            without_limits(&mut facts.allocatable);
+            without_added(&mut facts.allocatable);
             self.apply_node(facts, now_ms);
         }
     }

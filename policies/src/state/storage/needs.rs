@@ -1,6 +1,7 @@
 //! What the claims of a pod ask of nodes.
 
-use super::Storage;
+use super::stock::{Want, no_volume};
+use super::{Named, Storage};
 use crate::facts::{
     CapacityFacts, ClaimFacts, ClaimUse, LabelSelector, MatchOperator, MatchRequirement,
     NodeSelectorTerm, StorageClassFacts, VolumeFacts, VolumeNeeds, VolumePlaces, ZONE_LABELS,
@@ -12,6 +13,16 @@ use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
 /// The provisioner of classes whose volumes are made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// Places of which one will do, see [`VolumePlaces`].
+type Places = Vec<Vec<Vec<NodeSelectorTerm>>>;
+
+impl StorageClassFacts {
+    /// Whether volumes are made for claims of the class.
+    pub(super) fn makes_volumes(&self) -> bool {
+        !self.provisioner.is_empty() && *self.provisioner != *NO_PROVISIONER
+    }
+}
 
 impl ClusterState {
     /// What the claims of a pod ask of nodes.
@@ -79,7 +90,7 @@ impl ClusterState {
             }
             (Some(volume), false) => Err(format!("is not bound to its volume {volume} yet")),
             (None, _) => {
-                needs.places.extend(storage.places(facts)?);
+                needs.places.extend(storage.places(&name, facts)?);
                 Ok(())
             }
         }
@@ -87,11 +98,12 @@ impl ClusterState {
 }
 
 impl Storage {
-    /// Where a claim without a volume can get one; `None`: on every node.
+    /// Where a claim without a volume can get one; `None`: on every node, or wherever there are
+    /// enough of those that are counted.
     ///
     /// # Errors
     /// Why it gets none: a sentence that goes on after the name of the claim.
-    fn places(&self, claim: &ClaimFacts) -> Result<Option<VolumePlaces>, String> {
+    fn places(&self, name: &Named, claim: &ClaimFacts) -> Result<Option<VolumePlaces>, String> {
         if claim.class.is_empty() {
             return Err("is not bound yet, and names no StorageClass".to_owned());
         }
@@ -107,20 +119,25 @@ impl Storage {
                 "is not bound yet; its StorageClass {class} does not wait for a pod"
             ));
         }
-        let mut any_of: Vec<Vec<Vec<NodeSelectorTerm>>> = Vec::new();
+        if let Some(want) = self.stock.want_of(name) {
+            return match self.stock.is_met(want) {
+                true => Ok(None),
+                false => Err(no_volume(&class.name)),
+            };
+        }
+        let mut any_of = Places::new();
         // Where a node is selected already, a volume is to be made.
         if claim.selected_node.is_none() {
             let kept = self.kept_for(claim);
-            any_of.extend(kept.map(|volume| volume.affinity.iter().cloned().collect()));
+            any_of.extend(kept.map(reached_from));
+            if any_of.is_empty() {
+                any_of.extend(self.free_for(claim).map(reached_from));
+            }
         }
-        if !class.provisioner.is_empty() && *class.provisioner != *NO_PROVISIONER {
-            any_of.extend(self.provisioned(class, claim));
-        } else if any_of.is_empty() {
-            let class = &class.name;
-            return Err(format!(
-                "is not bound yet, and its StorageClass {class} makes no volumes; which of those \
-                 that exist it gets is not chosen yet: set spec.claimRef of one to the claim"
-            ));
+        match self.made_for(claim) {
+            Some(made) => any_of.extend(made),
+            None if any_of.is_empty() => return Err(no_volume(&class.name)),
+            None => {}
         }
         any_of.sort();
         any_of.dedup();
@@ -133,20 +150,35 @@ impl Storage {
         }))
     }
 
-    /// The volumes that exist and are kept for a claim without a volume.
+    /// The volumes that exist and are kept for a claim without a volume, or are to be.
     pub(super) fn kept_for(&self, claim: &ClaimFacts) -> impl Iterator<Item = &VolumeFacts> {
         let name = (claim.namespace.clone(), claim.name.clone());
         let kept = self.kept.get(&name).into_iter().flatten();
+        let kept = kept
+            .map(|volume| &**volume)
+            .chain(self.stock.chosen_for(&name));
         let volumes = kept.filter_map(|volume| self.volumes.get(volume));
         volumes.filter(|volume| suits(volume, claim))
     }
 
+    /// The free volumes that suit a claim.
+    fn free_for(&self, claim: &ClaimFacts) -> impl Iterator<Item = &VolumeFacts> {
+        let want = Want::of(claim);
+        let free = self.stock.of_class(&claim.class);
+        let volumes = free.filter_map(|volume| self.volumes.get(volume));
+        volumes.filter(move |volume| want.is_met_by(volume))
+    }
+
+    /// Where a volume can be made for a claim; `None`: its class makes none.
+    pub(super) fn made_for(&self, claim: &ClaimFacts) -> Option<Places> {
+        let class = self.classes.get(&claim.class)?;
+        class
+            .makes_volumes()
+            .then(|| self.provisioned(class, claim))
+    }
+
     /// Where a volume can be made for a claim, in alternatives.
-    fn provisioned(
-        &self,
-        class: &StorageClassFacts,
-        claim: &ClaimFacts,
-    ) -> Vec<Vec<Vec<NodeSelectorTerm>>> {
+    fn provisioned(&self, class: &StorageClassFacts, claim: &ClaimFacts) -> Places {
         let topologies: Vec<_> = class.topologies.iter().cloned().collect();
         let driver = self.drivers.get(&class.provisioner);
         let size = claim
@@ -167,6 +199,11 @@ impl Storage {
         });
         alternatives.collect()
     }
+}
+
+/// Where a volume is.
+fn reached_from(volume: &VolumeFacts) -> Vec<Vec<NodeSelectorTerm>> {
+    volume.affinity.iter().cloned().collect()
 }
 
 /// A selector of labels as a term for nodes; `None`: it selects all.

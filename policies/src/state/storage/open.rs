@@ -1,4 +1,4 @@
-//! Claims whose volumes are to be made before their pods are bound.
+//! Claims whose volumes are to be made or kept before their pods are bound.
 
 use super::Named;
 use crate::facts::{ClaimUse, Uid};
@@ -17,6 +17,8 @@ pub(crate) struct OpenClaim {
     pub(crate) has_volume: bool,
     /// The claim was told the node on which its pod has a place, or a volume is kept for it.
     pub(crate) is_selected: bool,
+    /// The free volume that it is to get.
+    pub(crate) chosen: Option<Box<str>>,
 }
 
 impl ClusterState {
@@ -24,8 +26,7 @@ impl ClusterState {
     /// that for pods that it asks to bind.
     pub(crate) fn has_open_claims(&self, pod: PodId) -> bool {
         let record = &self.pods[pod];
-        let is_asked_for = record.own.as_ref().is_none_or(|own| own.extended);
-        let claims = record.claims.as_deref().filter(|_| !is_asked_for);
+        let claims = record.claims.as_deref().filter(|_| record.is_prepared());
         claims.into_iter().flatten().any(|claim| {
             let name = (record.namespace.clone(), claim.name.clone());
             let facts = self.storage.claim(&name);
@@ -56,12 +57,22 @@ impl ClusterState {
                 continue;
             }
             let node = &self.nodes[node].name;
+            let chosen = self.storage.stock.chosen_for(&name).map(Box::from);
+            let is_kept = chosen.is_none() && self.storage.kept_for(facts).next().is_some();
+            let is_waited_for = is_kept || chosen.is_some() || facts.volume.is_some();
+            if !is_waited_for && self.storage.made_for(facts).is_none() {
+                let claim = &claim.name;
+                return Err(format!(
+                    "the volume for PersistentVolumeClaim {claim} is gone, or another claim has it"
+                )
+                .into());
+            }
             open.push(OpenClaim {
                 name,
                 uid: facts.uid,
                 has_volume: facts.volume.is_some(),
-                is_selected: facts.selected_node.as_ref() == Some(node)
-                    || self.storage.kept_for(facts).next().is_some(),
+                is_selected: facts.selected_node.as_ref() == Some(node) || is_kept,
+                chosen,
             });
         }
         Ok(open)
@@ -76,7 +87,9 @@ impl ClusterState {
 
     /// Checks that the volume of a claim can be used on a node.
     fn check_volume(&self, pod: &Pod, claim: &ClaimUse, node: NodeId) -> Result<(), Box<str>> {
-        let needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        let mut needs = self.volume_needs(pod, core::slice::from_ref(claim));
+        // A free volume was chosen by its affinity alone, as kube-scheduler does.
+        needs.zones.clear();
         let known = self.nodes[node].known.as_ref();
         match known.map(|known| filter::allows_volumes(&needs, &known.facts)) {
             Some(true) | None => Ok(()),

@@ -1,5 +1,6 @@
 //! Which pods use which claims, and what they ask for with them.
 
+use super::stock::{Standing, Want, is_among};
 use super::{Named, Storage};
 use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, UnixMs};
 use crate::ids::PodId;
@@ -53,18 +54,18 @@ impl ClusterState {
         // Where a pod of another scheduler may go is not ours to judge.
         let needs = self.volume_needs(record, claims);
         with.volumes = record.own.is_some().then(|| Box::new(needs));
-        self.set_attached(&mut with, &record.namespace, claims);
+        self.set_amounts(&mut with, &record.namespace, claims);
         Arc::new(with)
     }
 
     /// Works out anew what pods ask for whose claims, or what these depend on, have changed.
     pub(crate) fn follow_storage(&mut self, now_ms: UnixMs) {
+        let changed = self.follow_stock();
         let storage = &mut self.storage;
         if core::mem::take(&mut storage.all_nodes_changed) {
             storage.nodes_changed = self.node_ids.keys().cloned().collect();
         }
         let nodes = core::mem::take(&mut storage.nodes_changed);
-        let changed = storage.take_changed();
         for node in nodes {
             self.limit_node(&node, now_ms);
         }
@@ -86,6 +87,55 @@ impl ClusterState {
                 self.touched.extend(self.pods[pod].gang());
             }
         }
+    }
+
+    /// Follows which volumes are free, and which claims wait for one. Returns the claims whose pods
+    /// may ask for something else now.
+    fn follow_stock(&mut self) -> BTreeSet<Named> {
+        let mut changed = self.storage.take_changed();
+        let mut classes: BTreeSet<Box<str>> = BTreeSet::new();
+        for name in &changed {
+            let standing = self.standing(name);
+            let Storage { stock, volumes, .. } = &mut self.storage;
+            classes.extend(stock.stand(volumes, name, standing));
+        }
+        let Storage { stock, volumes, .. } = &mut self.storage;
+        for class in classes {
+            changed.extend(stock.counted(&class).cloned());
+            stock.count_anew(volumes, &class);
+        }
+        stock.follow_volumes(volumes, &mut changed);
+        let hosts = stock.take_hosts();
+        if !hosts.is_empty() {
+            for (_, node) in self.nodes.iter() {
+                let known = node.known.as_ref();
+                if known.is_some_and(|known| is_among(&known.facts.labels, &hosts)) {
+                    self.storage.nodes_changed.insert(node.name.clone());
+                }
+            }
+        }
+        changed
+    }
+
+    /// How a claim depends on free volumes; `None`: it does not.
+    fn standing(&self, name: &Named) -> Option<Standing> {
+        let storage = &self.storage;
+        let facts = storage.claim(name).filter(|facts| !facts.is_lost)?;
+        let users = storage.users.get(name)?;
+        if !storage.takes_free(facts) || facts.is_deleting {
+            return None;
+        }
+        let class = storage.classes.get(&facts.class)?;
+        if class.makes_volumes() || users.len() > 1 {
+            return Some(Standing::Listed(facts.class.clone()));
+        }
+        let mut users = users.iter().map(|pod| &self.pods[*pod]);
+        let waits = |pod: &Pod| pod.own.is_some() && !matches!(pod.stage, Stage::Bound(_));
+        // A pod that is on a node takes no room for a volume.
+        Some(match users.any(waits) {
+            true => Standing::Counted(Want::of(facts)),
+            false => Standing::Listed(facts.class.clone()),
+        })
     }
 
     /// Checks that no other pod uses a claim of a pod which one pod alone may use, and comes first.

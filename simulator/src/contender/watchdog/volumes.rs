@@ -1,4 +1,4 @@
-//! V1 to V3: judges binds by the volumes of pods, as far as the process was told of them.
+//! V1 to V4: judges binds by the volumes of pods, as far as the process was told of them.
 
 use crate::volumes::DRIVER;
 use gpu_batch_policies::command::{Action, Bind};
@@ -120,6 +120,7 @@ impl Volumes {
             }
             self.attaches(pod, &bind.node, found);
             self.is_alone(pod, found);
+            self.has_own_volumes(pod, found);
         }
         self.sent.insert(uid, bind.node.clone());
     }
@@ -179,6 +180,26 @@ impl Volumes {
             let (pod, count) = (&pod.name, attached.len());
             found.push(format!(
                 "V2: with pod {pod}, {node} has {count} volumes of {limit}: {attached:?}"
+            ));
+        }
+    }
+
+    /// V4: no volume of the pod is that of another claim, nor kept for one. That it is kept for the
+    /// claim of the pod may not have been told yet.
+    fn has_own_volumes(&self, pod: &PodFacts, found: &mut Vec<String>) {
+        for claim in self.claims_of(pod) {
+            let volume = claim.volume.as_ref();
+            let volume = volume.and_then(|volume| self.volumes.get(volume));
+            let of_another = |volume: &&VolumeFacts| {
+                let of = volume.claim.as_ref();
+                of.is_some_and(|of| *of != claim.reference())
+            };
+            let Some(volume) = volume.filter(of_another) else {
+                continue;
+            };
+            let (pod, claim, volume) = (&pod.name, &claim.name, &volume.name);
+            found.push(format!(
+                "V4: pod {pod} is bound, and its claim {claim} has volume {volume} of another"
             ));
         }
     }

@@ -3,7 +3,7 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
     Action, Announcement, Beneficiary, Bind, ClaimKind, Command, CommandId, Evict, EvictionCause,
-    Lift, ObjectReference, PodReference, SelectNode, StatusPatch,
+    KeepVolume, Lift, ObjectReference, PodReference, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
@@ -28,6 +28,7 @@ fields! {
     Evict { pod, cause, beneficiary }
     Lift { pod, node }
     SelectNode { namespace, name, uid, node }
+    KeepVolume { volume, version, claim }
     Beneficiary { gang, claim, is_optimal }
     Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
@@ -53,6 +54,7 @@ variants! {
         5 Publish { 0: announcement },
         6 Lift { 0: lift },
         7 SelectNode { 0: select },
+        8 KeepVolume { 0: keep },
     }
     ClaimKind { 0 Quota, 1 FairShare }
     EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate, 5 CardFailed }

@@ -24,7 +24,7 @@ fields! {
         is_block, selector, attributes_class, selected_node, pod,
     }
     VolumeFacts {
-        name, labels, affinity, claim, class, size, access, is_block, attributes_class,
+        name, version, labels, affinity, claim, class, size, access, is_block, attributes_class,
         is_available, is_deleting, csi,
     }
     ClaimReference { namespace, name, uid }

@@ -160,7 +160,7 @@ fn a_selector_that_is_not_read_in_full_selects_nothing() {
 #[test]
 fn everything_that_counts_of_a_volume_is_read() {
     let volume = volume_of(json!({
-        "metadata": {"name": "pv-1", "labels": {"topology.kubernetes.io/zone": "a"}},
+        "metadata": {"name": "pv-1", "resourceVersion": "12", "labels": {"topology.kubernetes.io/zone": "a"}},
         "spec": {
             "capacity": {"storage": "5Gi"}, "accessModes": ["ReadOnlyMany", "ReadWriteOncePod"],
             "storageClassName": "fast", "volumeAttributesClassName": "gold",
@@ -189,6 +189,7 @@ fn everything_that_counts_of_a_volume_is_read() {
     };
     let expected = VolumeFacts {
         name: "pv-1".into(),
+        version: "12".into(),
         labels: vec![("topology.kubernetes.io/zone".into(), "a".into())],
         affinity: Some(vec![in_zone, NodeSelectorTerm::default()]),
         claim: Some(ClaimReference {

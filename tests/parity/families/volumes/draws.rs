@@ -196,6 +196,14 @@ pub(super) fn claim(draw: &mut Draw, namespace: &str, name: &str, modes: &str) -
     claim
 }
 
+/// Lets a claim ask for nothing but a size and pods of one node.
+pub(super) fn plain(claim: &mut Value) {
+    claim["spec"]["accessModes"] = json!(["ReadWriteOnce"]);
+    for key in ["selector", "volumeMode", "volumeAttributesClassName"] {
+        claim["spec"].as_object_mut().unwrap().remove(key);
+    }
+}
+
 /// Gives a claim its class, and says which; `None`: none that there is.
 pub(super) fn class_of_claim(draw: &mut Draw, claim: &mut Value) -> Option<&'static str> {
     let known = match draw.below(60) {
