@@ -119,10 +119,15 @@ impl Teller {
 
     fn hear_of_queue(&mut self, state: &ClusterState, object: &Object) {
         if let Object::Queue(queue) = object {
-            let was_ours = state.queues.is_told_by_other(&queue.name) == Some(false);
+            let was_seen = state.queues.is_told_by_other(&queue.name) == Some(false);
             let id = state.queues.find(&queue.name);
-            let is_used = was_ours && id.is_some_and(|queue| self.is_used(queue));
-            self.others.hear(queue, is_used);
+            let was_ours = was_seen && id.is_some_and(|queue| self.is_used(queue));
+            if self.others.hear(queue, was_ours) {
+                self.dirty_queues = true;
+                if let Some(id) = id {
+                    self.reported_queues.remove(&id);
+                }
+            }
         }
     }
 

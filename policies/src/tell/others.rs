@@ -4,47 +4,59 @@
 //! wrote it:
 //!
 //! ```text
-//!               another one writes, and
-//!  +--> ours, or nobody's ------------------+------------------------+
-//!  |      ^            | no gang of ours    | gangs of ours          |
-//!  |      | we write   v is in the queue    v are in the queue       |
-//!  |      |         another one's        taken from us: left alone   |
-//!  |      |            |                    |                        |
-//!  |      +------------+ a gang of ours     | our name is seen again |
-//!  |                     is in the queue    |                        |
-//!  +----------------------------------------+------------------------+
+//!                    another one writes
+//! ours, or nobody's ---------------------> another one's
+//!         ^                                      |
+//!         |   we write: a gang of ours is in     |
+//!         +---- the queue, and it was taken -----+
+//!               from us three times at most
 //! ```
 //!
-//! So a scheduler that was given another name tells of its queues again, and two that share a queue
-//! do not write over each other for ever.
+//! So a scheduler that was given another name tells of its queues again; of a new queue, which
+//! both tell of before either has a gang there, the one tells that has one; and two that share a
+//! queue do not write over each other for ever.
 
 use crate::facts::QueueFacts;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-/// The queues of which another gpu-batch tells.
+/// How often a queue with gangs of ours is taken back from another gpu-batch.
+const TAKEN_BACK: u32 = 3;
+
+/// The queues of which another gpu-batch tells, or has told.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    /// By name of the queue, whether it was taken from us.
-    queues: BTreeMap<Box<str>, bool>,
+    queues: BTreeMap<Box<str>, Shared>,
+}
+
+/// A queue of which another gpu-batch tells, or has told.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The other one wrote the status.
+    is_theirs: bool,
+    /// How often the other one wrote over our status while gangs of ours were in the queue.
+    taken: u32,
 }
 
 impl Others {
-    /// Takes in a queue as it is now. `is_used`: gangs of ours are in it, and its status was not
-    /// another one's before.
-    pub(super) fn hear(&mut self, queue: &QueueFacts, is_used: bool) {
-        if !queue.is_told_by_other {
-            self.queues.remove(&queue.name);
-        } else if !self.queues.contains_key(&queue.name) {
-            self.queues.insert(queue.name.clone(), is_used);
+    /// Takes in a queue as it is now. `was_ours`: its status was not another one's before, and
+    /// gangs of ours are in it. Returns whether another one has just begun to tell of it.
+    pub(super) fn hear(&mut self, queue: &QueueFacts, was_ours: bool) -> bool {
+        if !queue.is_told_by_other && !self.queues.contains_key(&queue.name) {
+            return false;
         }
+        let shared = self.queues.entry(queue.name.clone()).or_default();
+        let begins = queue.is_told_by_other && !shared.is_theirs;
+        shared.taken += u32::from(begins && was_ours);
+        shared.is_theirs = queue.is_told_by_other;
+        begins
     }
 
     /// Whether the status of a queue is left to another gpu-batch. `is_used`: gangs of ours are in
     /// the queue.
     pub(super) fn is_left_alone(&self, queue: &str, is_used: bool) -> bool {
-        let taken = self.queues.get(queue);
-        taken.is_some_and(|is_taken| *is_taken || !is_used)
+        let shared = self.queues.get(queue).filter(|shared| shared.is_theirs);
+        shared.is_some_and(|shared| !is_used || shared.taken > TAKEN_BACK)
     }
 
     /// Forgets a queue that was deleted.

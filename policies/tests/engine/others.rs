@@ -34,14 +34,19 @@ fn a_queue_that_another_one_tells_of_is_told_of_once_a_gang_is_in_it() {
 }
 
 #[test]
-fn a_queue_that_is_taken_from_us_is_left_alone() {
+fn a_queue_that_is_taken_from_us_is_taken_back_three_times() {
     let mut world = World::of((node("n1", 4), queue("q"), pod("a", 1).queue("q")));
-    world.run(10_000);
-    world.then(others_queue());
+    for time in 1..=4 {
+        world.run(10_000);
+        // The watch shows what was written last.
+        world.then(queue("q"));
+        world.then(others_queue());
+        world.run(10_000);
+        assert_eq!(is_left_alone(&world), time == 4, "{time}");
+    }
     world.then(pod("b", 1).queue("q"));
     world.run(60_000);
     assert!(is_left_alone(&world));
-    // The other one is gone, and the status with it.
     world.then(queue("q"));
     world.then(others_queue());
     world.take_over();
