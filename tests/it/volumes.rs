@@ -188,8 +188,8 @@ async fn an_ephemeral_volume_is_made_for_its_pod_and_bound_claims_choose_the_nod
     );
 }
 
-/// A disk of a node, of the test's class whose volumes are made by hand.
-async fn disk(cluster: &Cluster, node: &str, number: usize) -> String {
+/// A disk of a node, made by hand, of the test's class.
+pub(crate) async fn disk(cluster: &Cluster, node: &str, number: usize) -> String {
     let name = format!("{node}-disk-{number}");
     let terms = json!([{"matchExpressions": [
         {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},

@@ -12,7 +12,7 @@ use super::requests::allowed;
 use crate::chart::{CHART, Helm};
 use crate::cluster::{self, Cluster, stays, until};
 use crate::http;
-use crate::volumes::{claims, selected, storage_class, with_claim};
+use crate::volumes::{claims, disk, selected, storage_class, with_claim};
 use crate::work::{ensure, patched};
 
 /// The service account of the release.
@@ -56,7 +56,7 @@ async fn an_installed_chart_lets_the_program_do_its_work_and_nothing_else() {
         ensure(status == 200, (page, program.log()))
     })
     .await;
-    whatever_it_does(&cluster).await;
+    whatever_it_does(&cluster, &node).await;
     pages_tell_nothing(&program, &["train-0", "basic-0", &node, PRIVATE]).await;
     program.stop().await;
     let log = program.log();
@@ -83,7 +83,7 @@ impl Cluster {
 
 /// Everything that needs a request: binds, a lost answer, statuses, conditions, events, evictions,
 /// the Lease.
-async fn whatever_it_does(cluster: &Cluster) {
+async fn whatever_it_does(cluster: &Cluster, node: &str) {
     let spec = json!({"minMember": 2, "stalenessGracePeriod": "1s"});
     cluster.group("train", &spec).await;
     let private = json!({
@@ -129,6 +129,7 @@ async fn whatever_it_does(cluster: &Cluster) {
     cluster.native_when("basic", "True", "Scheduled").await;
     a_gate_is_lifted(cluster).await;
     a_claim_is_told_its_node(cluster).await;
+    a_disk_is_kept_for_a_claim(cluster, node).await;
     an_answer_is_lost(cluster).await;
     let lease = cluster.get(LEASE).await.unwrap();
     assert_ne!(
@@ -163,6 +164,22 @@ async fn a_claim_is_told_its_node(cluster: &Cluster) {
     cluster.create(&claiming).await;
     selected(cluster, "data").await;
     cluster.delete(&cluster.pod_path("claiming")).await;
+}
+
+/// A claim of a pod gets a disk that exists. No controller is there to bind the two.
+async fn a_disk_is_kept_for_a_claim(cluster: &Cluster, node: &str) {
+    claims(cluster, &["kept"]).await;
+    let disk = format!("/api/v1/persistentvolumes/{}", disk(cluster, node, 0).await);
+    let available = json!({"status": {"phase": "Available"}});
+    cluster.merge(&format!("{disk}/status"), &available).await;
+    let keeping = cluster.pod("keeping", 1, &with_claim("kept"));
+    cluster.create(&keeping).await;
+    until("the disk is kept", async || {
+        let disk = cluster.get(&disk).await?;
+        ensure(disk["spec"]["claimRef"]["name"] == "kept", &disk)
+    })
+    .await;
+    cluster.delete(&cluster.pod_path("keeping")).await;
 }
 
 /// A webhook that takes connections and says nothing holds up each binding for longer than the
