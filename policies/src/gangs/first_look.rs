@@ -137,7 +137,7 @@ fn members_on_nodes<'a>(
 /// says: a member has waited since before the first bound member was bound, and even if all younger
 /// members replace lost ones, the members that ever had a node are fewer than the minimum. Times
 /// are known to the second. A member of which nobody says when it was bound may have been bound as
-/// soon as it was created.
+/// soon as it was created, and members of that second may be younger.
 pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: usize) -> bool {
     let gang = &state.gangs[id];
     let tree = gang.tree();
@@ -150,7 +150,7 @@ pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: u
     };
     let on_nodes = members_on_nodes(state, gang).filter(|pod| counts(pod));
     let Some(first_ms) = on_nodes
-        .map(|pod| told_bound_ms(pod).unwrap_or(pod.created_ms))
+        .map(|pod| told_bound_ms(pod).unwrap_or(pod.created_ms.saturating_sub(1)))
         .min()
     else {
         return false;
