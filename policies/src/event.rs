@@ -53,6 +53,17 @@ impl Event {
         };
         Kind::ALL.map(listing).map(Self::Listed).into()
     }
+
+    /// The objects that the event tells of as they are now. Objects that are gone are not among
+    /// them.
+    #[must_use]
+    pub fn objects(&self) -> &[Object] {
+        match self {
+            Self::Applied(object) => core::slice::from_ref(object),
+            Self::Listed(listing) => &listing.objects,
+            _ => &[],
+        }
+    }
 }
 
 /// Kinds of objects that the engine knows.

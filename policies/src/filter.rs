@@ -15,10 +15,11 @@ mod tests;
 mod volumes;
 
 pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
+pub(crate) use volumes::{one_place_holds, one_term_holds};
 
 use crate::facts::{
-    HostPort, Labels, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm,
-    PodShape, Taint, TaintEffect, Toleration, TolerationOperator, VolumeNeeds, amount, label,
+    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
+    Taint, TaintEffect, Toleration, TolerationOperator, VolumeNeeds, amount, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -226,16 +227,6 @@ impl GpuNode {
 /// Whether a node can have volumes.
 pub(crate) fn allows_volumes(needs: &VolumeNeeds, node: &NodeFacts) -> bool {
     volumes::verdict_on(needs, node).is_ok()
-}
-
-/// Whether one of these terms of volumes holds of a node with these labels.
-pub(crate) fn one_term_holds(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
-    volumes::one_term_holds(terms, labels)
-}
-
-/// Whether one of these alternatives holds of a node with these labels: one term of each list.
-pub(crate) fn one_place_holds(places: &[Vec<Vec<NodeSelectorTerm>>], labels: &Labels) -> bool {
-    volumes::one_place_holds(places, labels)
 }
 
 /// Whether the selector and the required affinity of a shape allow a node.

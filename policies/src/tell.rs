@@ -25,10 +25,10 @@ use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::status::QueueStatus;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use cards::FailedCards;
 use faults::Faults;
-use others::Others;
 use protection::Protection;
 use review::Review;
 use told::Told;
@@ -57,8 +57,8 @@ pub(crate) struct Teller {
     queues_due_ms: UnixMs,
     /// The status of each queue that was last handed out to be written.
     reported_queues: BTreeMap<QueueId, QueueStatus>,
-    /// Which queues another gpu-batch tells of.
-    others: Others,
+    /// How often another gpu-batch took the status of a queue from us, by the queue's name.
+    taken_queues: BTreeMap<Box<str>, u32>,
     /// How many gangs wait and how many run, by queue.
     gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     /// In which queues it is to be worked out which gangs are protected.
@@ -78,7 +78,7 @@ impl Teller {
             told_shares: None,
             queues_due_ms: 0,
             reported_queues: BTreeMap::new(),
-            others: Others::default(),
+            taken_queues: BTreeMap::new(),
             gangs_by_queue: BTreeMap::new(),
             protection: Protection::default(),
         }
@@ -105,36 +105,14 @@ impl Teller {
     /// queues. The state has not taken it in yet.
     pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
         self.faults.hear(state, event);
-        match event {
-            Event::Applied(object) => self.hear_of_queue(state, object),
-            Event::Listed(listing) => {
-                for object in &listing.objects {
-                    self.hear_of_queue(state, object);
-                }
-            }
-            Event::Deleted(ObjectKey::Queue(name)) => self.others.forget(name),
-            _ => {}
-        }
-    }
-
-    fn hear_of_queue(&mut self, state: &ClusterState, object: &Object) {
-        if let Object::Queue(queue) = object {
-            let was_seen = state.queues.is_told_by_other(&queue.name) == Some(false);
-            let id = state.queues.find(&queue.name);
-            let was_ours = was_seen && id.is_some_and(|queue| self.is_used(queue));
-            if self.others.hear(queue, was_ours) {
-                self.dirty_queues = true;
-                if let Some(id) = id {
-                    self.reported_queues.remove(&id);
-                }
+        for object in event.objects() {
+            if let Object::Queue(queue) = object {
+                self.hear_of_queue(state, queue);
             }
         }
-    }
-
-    /// Whether gangs are in a queue, or below it.
-    fn is_used(&self, queue: QueueId) -> bool {
-        let gangs = self.gangs_by_queue.get(&queue);
-        gangs.is_some_and(|(pending, running)| pending + running > 0)
+        if let Event::Deleted(ObjectKey::Queue(name)) = event {
+            self.taken_queues.remove(name);
+        }
     }
 
     /// Takes in that something has happened that may make sentences about refused gangs untrue.

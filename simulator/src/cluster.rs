@@ -10,7 +10,6 @@ mod owners;
 mod provisioner;
 
 pub(crate) use owners::{Farewell, Recipe};
-pub(crate) use provisioner::provisioned;
 
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};

@@ -27,6 +27,7 @@ pub mod journal;
 pub mod objects;
 pub mod openb;
 mod panics;
+pub mod prompt_storage;
 pub mod random;
 pub mod report;
 mod rest;

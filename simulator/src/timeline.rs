@@ -26,14 +26,13 @@ mod agenda;
 #[cfg(test)]
 mod tests;
 
-use crate::cluster::provisioned;
+use crate::prompt_storage::PromptStorage;
 use agenda::Agenda;
 use gpu_batch_policies::command::{Action, Bind, Command, Evict};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
-use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, Uid, UnixMs, VolumeFacts};
+use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::{Evictions, InFlight, Settings};
-use std::collections::BTreeMap;
 
 /// No limit on binds under way, because answers come at once. No statuses and no Kubernetes events,
 /// because nobody reads them.
@@ -58,19 +57,12 @@ pub fn undisturbed() -> Settings {
     }
 }
 
-/// The claims and volumes that the engine knows.
-#[derive(Debug, Default)]
-struct Claims {
-    claims: BTreeMap<Uid, ClaimFacts>,
-    volumes: BTreeMap<Box<str>, VolumeFacts>,
-}
-
 /// An engine, its world, and what is still to happen.
 #[derive(Debug)]
 pub struct Timeline {
     engine: Engine,
     agenda: Agenda,
-    claims: Claims,
+    storage: PromptStorage,
     now_ms: UnixMs,
     steps: u64,
 }
@@ -98,7 +90,7 @@ impl Timeline {
                 ..settings
             }),
             agenda: Agenda::default(),
-            claims: Claims::default(),
+            storage: PromptStorage::default(),
             now_ms: start_ms,
             steps: 0,
         };
@@ -138,11 +130,13 @@ impl Timeline {
         let mut moment = Moment::default();
         loop {
             self.steps += 1;
-            note_claims(&batch, &mut self.claims);
+            for object in batch.iter().flat_map(Event::objects) {
+                self.storage.note(object);
+            }
             let commands = self.engine.step(self.now_ms, batch);
             batch = Vec::new();
             for command in commands {
-                carry_out(command, &mut self.claims, &mut batch, &mut moment);
+                carry_out(command, &mut self.storage, &mut batch, &mut moment);
             }
             let waits = self.engine.next_deadline();
             if batch.is_empty() && waits.is_none_or(|at_ms| at_ms > self.now_ms) {
@@ -178,29 +172,24 @@ impl Timeline {
     }
 }
 
-/// Notes the claims and volumes that the engine is told of. One that is gone is never asked for
-/// again.
-fn note_claims(events: &[Event], claims: &mut Claims) {
-    let mut note = |object: &Object| match object {
-        Object::Storage(StorageFacts::Claim(claim)) => {
-            claims.claims.insert(claim.uid, claim.clone());
+/// Adds objects that were changed to the next batch; `None`: what was asked for is not there.
+fn told(changed: Option<Vec<Object>>, batch: &mut Vec<Event>) -> Outcome {
+    match changed {
+        Some(changed) => {
+            batch.extend(changed.into_iter().map(Event::from));
+            Outcome::Done
         }
-        Object::Storage(StorageFacts::Volume(volume)) => {
-            claims.volumes.insert(volume.name.clone(), volume.clone());
-        }
-        _ => {}
-    };
-    for event in events {
-        match event {
-            Event::Applied(object) => note(object),
-            Event::Listed(listing) => listing.objects.iter().for_each(&mut note),
-            _ => {}
-        }
+        None => Outcome::NotFound,
     }
 }
 
 /// Carries out a command, and adds its outcome and what follows from it to the next batch.
-fn carry_out(command: Command, claims: &mut Claims, batch: &mut Vec<Event>, moment: &mut Moment) {
+fn carry_out(
+    command: Command,
+    storage: &mut PromptStorage,
+    batch: &mut Vec<Event>,
+    moment: &mut Moment,
+) {
     let outcome = match command.action {
         Action::Bind(bind) => {
             moment.bound.push(bind);
@@ -214,28 +203,8 @@ fn carry_out(command: Command, claims: &mut Claims, batch: &mut Vec<Event>, mome
         // The engine never asks, because every bind is answered. If it asked, it would send the
         // bind again.
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
-        Action::SelectNode(select) => match claims.claims.get_mut(&select.uid) {
-            Some(claim) => {
-                claim.selected_node = select.node;
-                batch.extend(
-                    provisioned(claim)
-                        .into_iter()
-                        .map(|facts| Object::Storage(facts).into()),
-                );
-                Outcome::Done
-            }
-            None => Outcome::NotFound,
-        },
-        Action::KeepVolume(keep) => match claims.volumes.get_mut(&keep.volume) {
-            Some(volume) => {
-                let of = keep.claim.as_ref().and_then(|claim| claim.uid);
-                let claim = of.and_then(|uid| claims.claims.get_mut(&uid));
-                let bound = volume.keep(keep.claim, claim).into_iter();
-                batch.extend(bound.map(|facts| Object::Storage(facts).into()));
-                Outcome::Done
-            }
-            None => Outcome::NotFound,
-        },
+        Action::SelectNode(select) => told(storage.select_node(select), batch),
+        Action::KeepVolume(keep) => told(storage.keep_volume(keep), batch),
         Action::Lift(_) | Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
         // There is no lease: no other scheduler could hold it.
         Action::Lease(_) => Outcome::Unknown {

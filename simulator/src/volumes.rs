@@ -39,19 +39,9 @@ pub(crate) fn disk(
     affinity: Option<Vec<NodeSelectorTerm>>,
 ) -> VolumeFacts {
     VolumeFacts {
-        name: name.into(),
-        version: "".into(),
-        labels: Vec::new(),
         affinity,
-        claim: None,
         class: class.into(),
-        size: gib << 30,
-        access: AccessModes::ONE_NODE,
-        is_block: false,
-        attributes_class: "".into(),
-        is_available: true,
-        is_deleting: false,
-        csi: None,
+        ..VolumeFacts::new(name, gib << 30)
     }
 }
 

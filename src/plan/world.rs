@@ -1,7 +1,5 @@
 //! A world in which every command succeeds at once.
 
-mod volumes;
-
 use crate::views::gangs::Gangs;
 use crate::views::plan::{EvictionView, Plan};
 use gpu_batch_policies::command::{Action, Bind, Command, StatusPatch};
@@ -9,10 +7,10 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{
-    ClaimFacts, DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, StorageFacts, Uid, UnixMs,
-    VolumeFacts,
+    DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, Uid, UnixMs,
 };
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
+use gpu_batch_simulator::prompt_storage::PromptStorage;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What happens to a pod after its eviction.
@@ -116,8 +114,8 @@ struct World {
     pods: BTreeMap<Uid, PodFacts>,
     queues: BTreeMap<Box<str>, QueueFacts>,
     budgets: Vec<DisruptionBudgetFacts>,
-    claims: BTreeMap<Uid, ClaimFacts>,
-    volumes: BTreeMap<Box<str>, VolumeFacts>,
+    /// A provisioner makes volumes at once, and claims are bound at once to volumes that exist.
+    storage: PromptStorage,
     /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
     /// The evictions of all cycles, in their order.
@@ -183,20 +181,11 @@ impl World {
             Object::DisruptionBudget(budget) => Some(budget.clone()),
             _ => None,
         });
-        let claims = objects.iter().filter_map(|object| match object {
-            Object::Storage(StorageFacts::Claim(claim)) => Some((claim.uid, claim.clone())),
-            _ => None,
-        });
-        let volumes = objects.iter().filter_map(|object| match object {
-            Object::Storage(StorageFacts::Volume(volume)) => {
-                Some((volume.name.clone(), volume.clone()))
-            }
-            _ => None,
-        });
+        let mut storage = PromptStorage::default();
+        objects.iter().for_each(|object| storage.note(object));
         Self {
             budgets: budgets.collect(),
-            claims: claims.collect(),
-            volumes: volumes.collect(),
+            storage,
             engine: Engine::new(settings),
             now_ms: options.now_ms,
             after_eviction: options.evicted,
@@ -253,8 +242,14 @@ impl World {
                 pod: lift.pod.uid,
                 node: lift.node,
             }),
-            Action::SelectNode(select) => self.provision(select, events),
-            Action::KeepVolume(keep) => self.keep_volume(keep, events),
+            Action::SelectNode(select) => {
+                let changed = self.storage.select_node(select).into_iter().flatten();
+                events.extend(changed.map(Event::from));
+            }
+            Action::KeepVolume(keep) => {
+                let changed = self.storage.keep_volume(keep).into_iter().flatten();
+                events.extend(changed.map(Event::from));
+            }
             Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
             }
         }

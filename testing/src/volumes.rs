@@ -46,21 +46,7 @@ fn claim_uid(name: &str) -> Uid {
 /// Volumes of so many GiB without a class, which no claim has and every node reaches.
 #[must_use]
 pub fn volume(names: &str, gib: u64) -> Sketch<VolumeFacts> {
-    Sketch::each(names, |name| VolumeFacts {
-        name: name.into(),
-        version: "".into(),
-        labels: Vec::new(),
-        affinity: None,
-        claim: None,
-        class: "".into(),
-        size: gib * GIB,
-        access: AccessModes::ONE_NODE,
-        is_block: false,
-        attributes_class: "".into(),
-        is_available: true,
-        is_deleting: false,
-        csi: None,
-    })
+    Sketch::each(names, |name| VolumeFacts::new(name, gib * GIB))
 }
 
 /// Classes whose volumes are made where a pod is to be.

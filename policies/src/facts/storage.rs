@@ -183,23 +183,15 @@ impl ClaimFacts {
         if self.selected_node.is_none() || self.volume.is_some() {
             return None;
         }
-        let volume = VolumeFacts {
-            name: format!("pvc-{}", self.uid).into(),
-            version: "".into(),
-            labels: Labels::new(),
-            affinity: None,
-            claim: Some(self.reference()),
+        let name = format!("pvc-{}", self.uid);
+        let mut volume = VolumeFacts {
             class: self.class.clone(),
-            size: self.size.unwrap_or(0),
             access: self.access,
             is_block: self.is_block,
             attributes_class: self.attributes_class.clone(),
-            is_available: false,
-            is_deleting: false,
-            csi: None,
+            ..VolumeFacts::new(&name, self.size.unwrap_or(0))
         };
-        self.volume = Some(volume.name.clone());
-        self.bind_completed = true;
+        self.bind_to(&mut volume);
         Some(volume)
     }
 }
@@ -236,6 +228,27 @@ pub struct VolumeFacts {
 }
 
 impl VolumeFacts {
+    /// A free volume of this size in bytes for pods of one node, with nothing else set: it has no
+    /// class, and every node reaches it.
+    #[must_use]
+    pub fn new(name: &str, size: Amount) -> Self {
+        Self {
+            name: name.into(),
+            version: "".into(),
+            labels: Labels::new(),
+            affinity: None,
+            claim: None,
+            class: "".into(),
+            size,
+            access: AccessModes::ONE_NODE,
+            is_block: false,
+            attributes_class: "".into(),
+            is_available: true,
+            is_deleting: false,
+            csi: None,
+        }
+    }
+
     /// Keeps the volume for a claim, of which the facts are given where they are known, and does
     /// what Kubernetes does then: binds the two. Returns the objects as they are now.
     pub fn keep(

@@ -57,13 +57,13 @@ fn holds(places: &VolumePlaces, node: &NodeFacts) -> bool {
 }
 
 /// Whether one of these alternatives holds of a node with these labels: one term of each list.
-pub(super) fn one_place_holds(places: &[Vec<Vec<NodeSelectorTerm>>], labels: &Labels) -> bool {
+pub(crate) fn one_place_holds(places: &[Vec<Vec<NodeSelectorTerm>>], labels: &Labels) -> bool {
     let one_holds = |terms: &Vec<NodeSelectorTerm>| one_term_holds(terms, labels);
     places.iter().any(|lists| lists.iter().all(one_holds))
 }
 
 /// Whether one of these terms of volumes holds of a node with these labels. Kubernetes looks at
 /// the labels alone where volumes are.
-pub(super) fn one_term_holds(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
+pub(crate) fn one_term_holds(terms: &[NodeSelectorTerm], labels: &Labels) -> bool {
     terms.iter().any(|term| term_holds(term, labels, None))
 }

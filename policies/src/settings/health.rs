@@ -8,7 +8,7 @@ use core::fmt;
 /// What nodes say of failed GPUs, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// What is a sign of failed GPUs; each sign stands here once.
+    /// The signs of failed GPUs, each with what follows from it. No sign has two rules.
     pub rules: Vec<HealthRule>,
     /// How long a node must show no sign before it counts as well again, so that a condition that
     /// flaps does not open and close its node each time.
@@ -57,8 +57,8 @@ impl Health {
 }
 
 impl Sign {
-    /// Since when a node shows the sign; where the node does not say, since now. `None`: it does
-    /// not show the sign.
+    /// The time since when a node shows the sign: `now_ms` where the node does not say it, as with
+    /// taints. `None`: the node does not show the sign.
     pub(crate) fn shown_since(&self, node: &NodeFacts, now_ms: UnixMs) -> Option<UnixMs> {
         match self {
             Self::Condition { kind, status } => {

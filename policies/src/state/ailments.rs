@@ -31,11 +31,11 @@ struct Patient {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ailment {
     pub(crate) sign: Sign,
-    /// Since when the node shows the sign, breaks shorter than the recovery time left aside.
+    /// When the node first showed the sign. Breaks shorter than the recovery time do not count.
     pub(crate) since_ms: UnixMs,
     /// When gangs with GPUs on the node are evicted; `None`: they stay.
     pub(crate) evicts_ms: Option<UnixMs>,
-    /// Since when the node does not show the sign; `None`: it shows it.
+    /// When the node ceased to show the sign; `None`: the node shows the sign now.
     pub(crate) gone_ms: Option<UnixMs>,
 }
 

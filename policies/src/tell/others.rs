@@ -17,50 +17,39 @@
 //! queue do not write over each other for ever.
 
 use crate::facts::QueueFacts;
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use crate::queues::QueueId;
+use crate::state::ClusterState;
+use crate::tell::Teller;
 
 /// How often a queue with gangs of ours is taken back from another gpu-batch.
 const TAKEN_BACK: u32 = 3;
 
-/// The queues of which another gpu-batch tells, or has told.
-#[derive(Debug, Default)]
-pub(super) struct Others {
-    queues: BTreeMap<Box<str>, Shared>,
-}
-
-/// A queue of which another gpu-batch tells, or has told.
-#[derive(Debug, Default)]
-struct Shared {
-    /// The other one wrote the status.
-    is_theirs: bool,
-    /// How often the other one wrote over our status while gangs of ours were in the queue.
-    taken: u32,
-}
-
-impl Others {
-    /// Takes in a queue as it is now. `was_ours`: its status was not another one's before, and
-    /// gangs of ours are in it. Returns whether another one has just begun to tell of it.
-    pub(super) fn hear(&mut self, queue: &QueueFacts, was_ours: bool) -> bool {
-        if !queue.is_told_by_other && !self.queues.contains_key(&queue.name) {
-            return false;
+impl Teller {
+    /// Takes in that another gpu-batch begins to tell of a queue that this one told of.
+    pub(super) fn hear_of_queue(&mut self, state: &ClusterState, facts: &QueueFacts) {
+        let was_ours = state.queues.is_told_by_other(&facts.name) == Some(false);
+        let queue = state.queues.find(&facts.name);
+        let Some(queue) = queue.filter(|_| was_ours && facts.is_told_by_other) else {
+            return;
+        };
+        if self.is_used(queue) {
+            *self.taken_queues.entry(facts.name.clone()).or_default() += 1;
         }
-        let shared = self.queues.entry(queue.name.clone()).or_default();
-        let begins = queue.is_told_by_other && !shared.is_theirs;
-        shared.taken += u32::from(begins && was_ours);
-        shared.is_theirs = queue.is_told_by_other;
-        begins
+        self.dirty_queues = true;
+        self.reported_queues.remove(&queue);
     }
 
-    /// Whether the status of a queue is left to another gpu-batch. `is_used`: gangs of ours are in
-    /// the queue.
-    pub(super) fn is_left_alone(&self, queue: &str, is_used: bool) -> bool {
-        let shared = self.queues.get(queue).filter(|shared| shared.is_theirs);
-        shared.is_some_and(|shared| !is_used || shared.taken > TAKEN_BACK)
+    /// Whether gangs are in a queue, or below it.
+    fn is_used(&self, queue: QueueId) -> bool {
+        let gangs = self.gangs_by_queue.get(&queue);
+        gangs.is_some_and(|(pending, running)| pending + running > 0)
     }
 
-    /// Forgets a queue that was deleted.
-    pub(super) fn forget(&mut self, queue: &str) {
-        self.queues.remove(queue);
+    /// Whether the status of a queue is left to another gpu-batch.
+    pub(super) fn is_left_alone(&self, state: &ClusterState, queue: QueueId) -> bool {
+        let name = state.queues.name(queue);
+        let taken = self.taken_queues.get(name).copied().unwrap_or_default();
+        state.queues.is_told_by_other(name) == Some(true)
+            && (!self.is_used(queue) || taken > TAKEN_BACK)
     }
 }

@@ -29,7 +29,7 @@ impl Teller {
         now_ms: UnixMs,
     ) -> Option<StatusPatch> {
         let (name, uid) = state.queues.object(queue)?;
-        if self.others.is_left_alone(&name, self.is_used(queue)) {
+        if self.is_left_alone(state, queue) {
             self.reported_queues.remove(&queue);
             return None;
         }

@@ -252,18 +252,6 @@ fn delay_ms(random: &mut Random) -> u64 {
     }
 }
 
-/// Makes the volume of a claim for which a node was selected, unless it has one. Returns what is
-/// new: the volume, and the claim.
-pub(crate) fn provisioned(claim: &mut ClaimFacts) -> Vec<StorageFacts> {
-    let mut new: Vec<_> = claim
-        .provision()
-        .map(StorageFacts::Volume)
-        .into_iter()
-        .collect();
-    new.push(StorageFacts::Claim(claim.clone()));
-    new
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

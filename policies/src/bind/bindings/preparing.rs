@@ -27,7 +27,7 @@ use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
 use crate::command::{Action, KeepVolume, SelectNode};
 use crate::event::Outcome;
-use crate::facts::{ClaimReference, Uid, UnixMs};
+use crate::facts::{ClaimFacts, ClaimReference, Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::settings::Settings;
@@ -56,21 +56,21 @@ pub(in crate::bind) struct Preparations {
     /// Claims that are to forget the node which they were told, or to lose the volume that is kept
     /// for them.
     unselected: VecDeque<Unselection>,
-    /// Those of them that wait until the watch tells that their volume is kept for them.
+    /// Claims of which the volume is to be freed once the watch tells that it is kept for them.
     unseen: Vec<Unselection>,
 }
 
 /// A claim that was told a node, or for which a volume was kept.
 #[derive(Debug)]
 struct Selection {
-    /// The pod for which that was done.
+    /// The pod for which the claim was told the node, or the volume was kept.
     pod: Uid,
     claim: Named,
     /// The volume; `None`: the claim was told a node.
     volume: Option<Box<str>>,
-    /// The API server has it.
+    /// The API server has the node, or has the claim on the volume.
     is_told: bool,
-    /// The watch has told of it since.
+    /// The watch has told of the node, or of the claim on the volume, since.
     is_seen: bool,
 }
 
@@ -148,13 +148,9 @@ impl Binder {
         self.preparations.selections.insert(claim.uid, selection);
         match &claim.chosen {
             Some(volume) => {
-                let (namespace, name) = claim.name.clone();
-                let reference = ClaimReference {
-                    namespace,
-                    name,
-                    uid: Some(claim.uid),
-                };
-                self.send_volume(state, volume, (claim.uid, Some(reference)), deadline_ms);
+                let facts = state.storage.claim(&claim.name);
+                let reference = facts.map(ClaimFacts::reference);
+                self.send_volume(state, volume, (claim.uid, reference), deadline_ms);
             }
             None => {
                 let node = state.nodes[node].name.clone();

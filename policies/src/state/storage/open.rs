@@ -17,7 +17,7 @@ pub(crate) struct OpenClaim {
     pub(crate) has_volume: bool,
     /// The claim was told the node on which its pod has a place, or a volume is kept for it.
     pub(crate) is_selected: bool,
-    /// The free volume that it is to get.
+    /// The free volume that the claim is to get; `None`: one is made, or it has one.
     pub(crate) chosen: Option<Box<str>>,
 }
 
