@@ -20,7 +20,7 @@ use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::explain::Subject;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Queueing, Settings};
-use gpu_batch_testing::{To, World};
+use gpu_batch_testing::{To, World, node, pod};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -294,4 +294,54 @@ fn the_same_objects_in_any_order_give_the_same_bytes() {
         transcript(scratch.path(), &arguments),
         transcript(&folder, &arguments)
     );
+}
+
+/// The GPU models and MIG profiles that NVIDIA's software names.
+///
+/// # Panics
+/// If the file is not there.
+fn mig_profiles() -> serde_json::Value {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/reference");
+    let reference = std::env::var_os("GPU_BATCH_REFERENCE").unwrap_or_else(|| beside.into());
+    let path = PathBuf::from(reference).join("mig-profiles.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+        panic!(
+            "cannot read {}: {error}; set GPU_BATCH_REFERENCE to its directory",
+            path.display()
+        )
+    });
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Variants of profiles, with media engines or for graphics, are not looked at: `1g.10gb+me`.
+#[test]
+fn cards_of_every_model_would_be_cut_into_as_many_devices_as_they_can_be() {
+    let mut compared = 0;
+    for model in mig_profiles()["models"].as_array().unwrap() {
+        for product in model["gfd_product_examples"].as_array().unwrap() {
+            let product = product.as_str().unwrap();
+            for profile in model["profiles"].as_array().unwrap() {
+                let name = profile["profile"].as_str().unwrap();
+                if name.contains(['+', '-']) {
+                    continue;
+                }
+                let resource = profile["resource_name_mixed"].as_str().unwrap();
+                let idle = node("n", 0)
+                    .has("nvidia.com/mig-other", 1)
+                    .label("nvidia.com/gpu.product", product)
+                    .label("nvidia.com/gpu.count", "2")
+                    .label("nvidia.com/mig.strategy", "mixed");
+                let mut world = World::of((idle, pod("p", 0).with_one(resource)));
+                let most = 2 * profile["max_instances"].as_u64().unwrap();
+                let said = format!("as all-{name} it would hold {most} members");
+                let remedies = world.explain("pod/p").remedies;
+                assert!(
+                    remedies[0].contains(&said),
+                    "{product}: {said}: {remedies:?}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 80, "{compared} profiles");
 }

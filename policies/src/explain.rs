@@ -304,6 +304,9 @@ pub struct Shortage {
     /// A sentence about a level, this one or one above it, whose label no node has, so that each
     /// node is a domain of its own.
     pub unlabelled_level: Option<String>,
+    /// A sentence for each idle node that would hold some of the members if its cards were cut into
+    /// other MIG devices, or into none.
+    pub other_layouts: Vec<String>,
     /// The limits on GPU models that leave fewer GPUs than these members ask for, in words.
     pub model_limits: Option<String>,
     /// The level of which one domain must hold the members: its name, `node`, or `cluster`.

@@ -11,6 +11,7 @@
 
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub(crate) mod mig;
 pub(crate) mod refusal;
 #[cfg(test)]
 mod tests;

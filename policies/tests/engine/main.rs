@@ -16,6 +16,7 @@ mod freed;
 mod health;
 mod histories;
 mod impossible;
+mod layouts;
 mod line;
 mod model_claims;
 mod models;

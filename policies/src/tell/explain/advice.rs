@@ -249,6 +249,7 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
         None => "in the cluster".into(),
     };
     let short = shortage.members_short();
+    remedies.extend_from_slice(&shortage.other_layouts);
     if let Some(sentence) = &shortage.unlabelled_level
         && shortage.fits_anywhere > shortage.fits
     {
@@ -415,7 +416,7 @@ fn more_members(count: u64) -> String {
     }
 }
 
-fn members(count: u64) -> String {
+pub(super) fn members(count: u64) -> String {
     match count {
         1 => "1 member".into(),
         _ => format!("{count} members"),

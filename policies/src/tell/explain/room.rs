@@ -1,14 +1,16 @@
 //! Shortages of room on nodes, and where they are smallest: counted anew over all nodes.
 
+use super::layouts::other_layouts;
 use super::occupants::{kept, occupancies};
 use super::{KeptRoom, NodeCounts, Occupant, Refused, Shortage};
-use crate::facts::UnixMs;
+use crate::facts::{Amount, UnixMs};
 use crate::filter::{self, Filter};
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::place::Scope;
 use crate::queues::{GovernedId, QueueId};
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
+use crate::state::class::Class;
 use crate::state::node::{KnownNode, Lacking};
 use crate::state::relations::View;
 use crate::tell::words::{
@@ -126,19 +128,18 @@ pub(crate) fn shortage(
     let told = told.filter(|_| (1..missing.need).contains(&fits_here));
     let area = domain.as_deref();
     let message = too_few(state, place, fit, area, missing.surplus, [None, told]);
-    let requests = class.in_order.iter();
-    let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
     let (occupants, kept) = occupants(state, missing, here, now_ms);
     let shortage = Shortage {
         sub_groups: missing.sub_groups.clone(),
         required_by: missing.required_by.clone(),
-        requests: requests.collect(),
+        requests: requests(state, class),
         selects: selected(&class.shape),
         unknown_resources: unknown_resources(state, missing.class),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),
+        other_layouts: other_layouts(state, missing.class, lacking_amounts(here), short),
         model_limits: limits,
         level: level(state, missing.scope),
         domain,
@@ -156,6 +157,19 @@ pub(crate) fn shortage(
         kept,
     };
     (shortage, message)
+}
+
+/// What one pod of a class asks for, by resource.
+fn requests(state: &ClusterState, class: &Class) -> Vec<(Box<str>, Amount)> {
+    let named = class.in_order.iter();
+    let named = named.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
+    named.collect()
+}
+
+/// The nodes that refuse a member for nothing but too little of a resource.
+fn lacking_amounts(nodes: &[&Judged]) -> impl Iterator<Item = NodeId> {
+    let lacks = |one: &&&Judged| matches!(one.lacking, Some(Lacking::Resource(_)));
+    nodes.iter().filter(lacks).map(|one| one.node)
 }
 
 /// The first of the areas in which most missing members fit, with their number; and in how many
