@@ -115,7 +115,7 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
         ),
         (
             "live",
-            "single pods, many gangs, one gang, reclaim, restart",
+            "single pods, many gangs, one gang, reclaim, restart, kube-scheduler",
         ),
         (
             "simulate",

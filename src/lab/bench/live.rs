@@ -9,6 +9,7 @@
 //!                          create pods -> scheduler   -> delete
 //! ```
 
+pub(crate) mod beside;
 mod cluster;
 mod objects;
 mod process;
@@ -108,11 +109,14 @@ const RECLAIM: &str = "reclaim";
 /// The benchmark that restarts the scheduler.
 const RESTART: &str = "restart";
 
+/// The benchmark beside the real kube-scheduler, with the extender.
+const BESIDE: &str = "kube-scheduler";
+
 /// The names of the benchmarks.
 #[must_use]
 pub(crate) fn names() -> Vec<&'static str> {
     let workloads = WORKLOADS.iter().map(|workload| workload.name);
-    workloads.chain([RECLAIM, RESTART]).collect()
+    workloads.chain([RECLAIM, RESTART, BESIDE]).collect()
 }
 
 /// Measures the benchmarks whose name contains the filter, on a local control plane or on the
@@ -142,6 +146,15 @@ pub(crate) async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<V
         let executable = std::env::current_exe().context("cannot find this program")?;
         let measured = restart::measure(restart::BIG, &executable, named).await?;
         rows.extend(measured.into_iter().map(|row| row.of(RESTART)));
+    }
+    if BESIDE.contains(filter) {
+        match named {
+            None => {
+                let measured = beside::measure(beside::BIG).await?;
+                rows.extend(measured.into_iter().map(|row| row.of(BESIDE)));
+            }
+            Some(_) => eprintln!("{BESIDE} is measured on a local control plane only"),
+        }
     }
     Ok(rows)
 }

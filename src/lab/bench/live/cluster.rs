@@ -3,7 +3,7 @@
 use super::objects::{self, NAMESPACE, Post, node_name, post_all, send};
 use crate::kube::api;
 use crate::kube::connection::{self, Named};
-use crate::lab::local::{Binaries, ControlPlane, Options};
+use crate::lab::local::{Binaries, ControlPlane, Options, Program};
 use anyhow::Context;
 use http::Request;
 use http::header::CONTENT_TYPE;
@@ -25,34 +25,46 @@ pub(super) struct Cluster {
     client: Client,
     nodes: usize,
     /// `None`: the cluster is the user's.
-    local: Option<ControlPlane>,
+    local: Option<Local>,
+}
+
+/// A control plane of this machine.
+struct Local {
+    control_plane: ControlPlane,
+    binaries: Binaries,
 }
 
 impl Cluster {
     /// Starts a control plane, or takes the user's cluster, and makes the namespace and the nodes.
     pub(super) async fn start(named: Option<&Named>, nodes: usize) -> anyhow::Result<Self> {
-        let (named, local) = match named {
-            Some(named) => (named.clone(), None),
-            None => {
-                let local = start_control_plane().await?;
-                let kubeconfig = Some(local.kubeconfig().to_owned());
-                let context = None;
-                (
-                    Named {
-                        kubeconfig,
-                        context,
-                    },
-                    Some(local),
-                )
-            }
+        let local = match named {
+            Some(_) => None,
+            None => Some(start_control_plane(&[]).await?),
         };
+        let mut cluster = Self::of(named, local).await?;
+        cluster.add_nodes(nodes).await?;
+        Ok(cluster)
+    }
+
+    /// Starts a control plane on which kube-scheduler can be started, without nodes.
+    pub(super) async fn with_kube_scheduler() -> anyhow::Result<Self> {
+        let local = start_control_plane(&[Program::KubeScheduler]).await?;
+        Self::of(None, Some(local)).await
+    }
+
+    async fn of(named: Option<&Named>, local: Option<Local>) -> anyhow::Result<Self> {
+        let kubeconfig = |local: &Local| local.control_plane.kubeconfig().to_owned();
+        let named = named.cloned().unwrap_or_else(|| Named {
+            kubeconfig: local.as_ref().map(kubeconfig),
+            context: None,
+        });
         let mut config = named.config().await?;
         if local.is_some() {
             // A proxy of the environment does not lead to our loopback interface.
             config.proxy_url = None;
         }
         let client = connection::client(&config)?;
-        let mut cluster = Self {
+        let cluster = Self {
             named,
             config,
             client,
@@ -67,8 +79,25 @@ impl Cluster {
             body: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         };
         cluster.create(vec![namespace]).await?;
-        cluster.add_nodes(nodes).await?;
         Ok(cluster)
+    }
+
+    /// Starts kube-scheduler with its defaults, where the control plane was started for that.
+    pub(super) fn start_kube_scheduler(&mut self) -> anyhow::Result<()> {
+        let local = self.local.as_mut();
+        let local = local.context("kube-scheduler is started on a local control plane only")?;
+        let configuration = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+        });
+        let control_plane = &mut local.control_plane;
+        Ok(control_plane.start_kube_scheduler(&local.binaries, &configuration)?)
+    }
+
+    pub(super) fn stop_kube_scheduler(&mut self) {
+        if let Some(local) = &mut self.local {
+            local.control_plane.kill(Program::KubeScheduler);
+        }
     }
 
     /// Makes `nodes` more nodes.
@@ -170,11 +199,17 @@ impl Cluster {
     }
 }
 
-async fn start_control_plane() -> anyhow::Result<ControlPlane> {
+/// Starts a control plane, and finds or builds `more` programs beside its own.
+async fn start_control_plane(more: &[Program]) -> anyhow::Result<Local> {
     let options = Options::default();
-    let find = move || Binaries::find_or_build(&options.programs(), |line| eprintln!("{line}"));
+    let programs = [&options.programs(), more].concat();
+    let find = move || Binaries::find_or_build(&programs, |line| eprintln!("{line}"));
     let binaries = tokio::task::spawn_blocking(find)
         .await
         .context("the search for the local control plane was cut off")??;
-    Ok(ControlPlane::start(&binaries, options).await?)
+    let control_plane = ControlPlane::start(&binaries, options).await?;
+    Ok(Local {
+        control_plane,
+        binaries,
+    })
 }

@@ -1,0 +1,78 @@
+//! When pods are bound, as a watch tells it: so all that bind are measured alike.
+
+use super::super::cluster::Cluster;
+use super::super::objects::NAMESPACE;
+use super::shapes;
+use crate::kube::connection;
+use crate::lab::bench::as_f64;
+use anyhow::Context;
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+/// How long all binds may take, from the start of a scheduler.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A watch of the pods that wait, which notes when each gets a node.
+pub(super) struct Binds {
+    times: UnboundedReceiver<Instant>,
+    watching: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Binds {
+    pub(super) async fn watch(cluster: &Cluster) -> anyhow::Result<Self> {
+        let client = connection::client(&cluster.config)?;
+        let pods: Api<Pod> = Api::namespaced(client, NAMESPACE);
+        let (sender, times) = unbounded_channel();
+        let watching = tokio::spawn(note(pods, sender));
+        Ok(Self { times, watching })
+    }
+
+    /// Pods a second from the first bind to the last of so many.
+    ///
+    /// # Errors
+    /// If the watch ends before, or the binds take too long.
+    pub(super) async fn rate(mut self, pods: usize) -> anyhow::Result<f64> {
+        let mut bound = 0;
+        let mut first = None;
+        let all = async {
+            loop {
+                let at = self.times.recv().await?;
+                bound += 1;
+                let since = *first.get_or_insert(at);
+                if bound == pods {
+                    return Some(at.duration_since(since).as_secs_f64());
+                }
+            }
+        };
+        let took = tokio::time::timeout(PATIENCE, all).await;
+        self.watching.abort();
+        let took = took.with_context(|| format!("{bound} of {pods} pods are bound"))?;
+        let took = took.context("the watch of pods has ended")?;
+        Ok(as_f64(pods.saturating_sub(1)) / took)
+    }
+}
+
+/// Notes when pods begin to have a node. A watch that is cut off begins anew and names the pods
+/// again that have one.
+async fn note(pods: Api<Pod>, times: UnboundedSender<Instant>) -> anyhow::Result<()> {
+    let bound = WatchParams::default()
+        .labels(shapes::SELECTOR)
+        .fields("spec.nodeName!=");
+    let mut known = BTreeSet::new();
+    loop {
+        let mut events = pods.watch_metadata(&bound, "0").await?.boxed();
+        while let Ok(Some(event)) = events.try_next().await {
+            if let WatchEvent::Added(pod) = event
+                && known.insert(pod.metadata.name)
+            {
+                times.send(Instant::now())?;
+            }
+        }
+    }
+}
