@@ -113,6 +113,27 @@ pub struct Fragmentation {
     pub free_thousandths: u64,
 }
 
+/// What nodes of one GPU model have of one resource, in pieces: cards, MIG devices, or shares of a
+/// card. Each piece counts once; the sum is what exists, unless pods use more than that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GpuReport {
+    /// The GPU model of the nodes, without suffixes for sharing and MIG; empty: they name none.
+    pub model: Box<str>,
+    /// The resource: `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`.
+    pub resource: Box<str>,
+    /// Used by pods.
+    pub used: Amount,
+    /// Free, and perhaps held for a gang.
+    pub free: Amount,
+    /// Free, on nodes that have less of it free than any waiting pod asks for.
+    pub fragmented: Amount,
+    /// Not used, on nodes that take no GPU pods now: cordoned, lost, being upgraded, or with a sign
+    /// that GPUs have failed.
+    pub closed: Amount,
+    /// Not offered by the device plugin, which calls them unhealthy or has not started.
+    pub unhealthy: Amount,
+}
+
 /// Something that was foreseen and has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forecast {

@@ -5,6 +5,7 @@ mod cards;
 pub(crate) mod explain;
 mod faults;
 mod gang;
+pub(crate) mod gpus;
 mod others;
 mod protection;
 mod queues;

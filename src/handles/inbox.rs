@@ -5,7 +5,7 @@ use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::explain::{Explanation, NotFound};
 use gpu_batch_policies::extender::{BindAnswer, NodeAnswer, Unanswered};
 use gpu_batch_policies::facts::{Uid, UnixMs};
-use gpu_batch_policies::report::{GangReport, Inventory, QueueReport};
+use gpu_batch_policies::report::{GangReport, GpuReport, Inventory, QueueReport};
 use gpu_batch_policies::settings::Settings;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,6 +64,8 @@ pub struct Reports {
     pub gangs: Vec<GangReport>,
     /// All queues, parents before children, siblings by name.
     pub queues: Vec<QueueReport>,
+    /// All GPUs, in the order of models and resources.
+    pub gpus: Vec<GpuReport>,
 }
 
 /// A question to the loop, which alone touches the engine.

@@ -5,7 +5,7 @@ use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::{Amount, RuntimeSource};
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::report::Forecast;
+use gpu_batch_policies::report::{Forecast, GpuReport};
 use gpu_batch_policies::status::GovernedAmounts;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -71,8 +71,15 @@ struct QueueResourceLabels {
     resource: String,
 }
 
-/// All metrics of the process. Labels are bounded by the configuration and the number of queues; no
-/// gang, pod or node is ever a label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GpuLabels {
+    model: String,
+    resource: String,
+    state: &'static str,
+}
+
+/// All metrics of the process. Labels are bounded by the configuration, the number of queues and
+/// that of GPU models; no gang, pod or node is ever a label.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -97,6 +104,7 @@ pub(crate) struct Metrics {
     queue_requested: Family<QueueResourceLabels, FloatGauge>,
     queue_fair_share: Family<QueueResourceLabels, FloatGauge>,
     queue_dominant_share: Family<QueueLabels, FloatGauge>,
+    gpus: Family<GpuLabels, FloatGauge>,
     /// How much later than first promised gangs have started, in seconds; negative: earlier.
     start_error_seconds: Histogram,
     /// How long gangs ran, as a part of what was expected.
@@ -128,6 +136,7 @@ impl Metrics {
             queue_requested: Family::default(),
             queue_fair_share: Family::default(),
             queue_dominant_share: Family::default(),
+            gpus: Family::default(),
             start_error_seconds: Histogram::new(START_ERRORS_S),
             runtime_ratio: Family::new_with_constructor(|| Histogram::new(RUNTIME_RATIOS)),
             resident_memory: Gauge::default(),
@@ -250,6 +259,11 @@ impl Metrics {
             self.queue_dominant_share.clone(),
         );
         ours.register(
+            "gpus",
+            "GPUs, MIG devices and shares of GPUs, by model, resource and what they are used for",
+            self.gpus.clone(),
+        );
+        ours.register(
             "start_error_seconds",
             "The first promised start of gangs minus the real one; negative: they started later",
             self.start_error_seconds.clone(),
@@ -358,6 +372,7 @@ impl Metrics {
     }
 
     fn take_in(&self, reports: &Reports) {
+        self.take_in_gpus(&reports.gpus);
         self.leader.set(i64::from(reports.is_leader));
         self.gangs.clear();
         for gang in &reports.gangs {
@@ -386,6 +401,28 @@ impl Metrics {
             self.queue_dominant_share
                 .get_or_create(&labels)
                 .set(float(queue.status.dominant_share_millionths) / 1e6);
+        }
+    }
+}
+
+impl Metrics {
+    fn take_in_gpus(&self, gpus: &[GpuReport]) {
+        self.gpus.clear();
+        for report in gpus {
+            for (state, amount) in [
+                ("used", report.used),
+                ("free", report.free),
+                ("fragmented", report.fragmented),
+                ("closed", report.closed),
+                ("unhealthy", report.unhealthy),
+            ] {
+                let labels = GpuLabels {
+                    model: report.model.to_string(),
+                    resource: report.resource.to_string(),
+                    state,
+                };
+                self.gpus.get_or_create(&labels).set(float(amount));
+            }
         }
     }
 }

@@ -390,6 +390,7 @@ fn take_reports(engine: &mut Engine, now_ms: UnixMs) -> Reports {
         is_leader: engine.is_leader(),
         gangs: engine.gang_reports(),
         queues: engine.queue_reports(),
+        gpus: engine.gpu_reports(),
     }
 }
 

@@ -7,14 +7,14 @@ use crate::facts::{Uid, UnixMs};
 use crate::plan::victims::Others;
 use crate::reason::Reason;
 use crate::report::{
-    Forecast, Fragmentation, GangReport, Inventory, PodReport, PreferenceScores, QueueReport,
-    Verdicts,
+    Forecast, Fragmentation, GangReport, GpuReport, Inventory, PodReport, PreferenceScores,
+    QueueReport, Verdicts,
 };
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Question, find};
 use crate::tell::why::refused_now;
-use crate::tell::{Scene, Teller, View, reports};
+use crate::tell::{Scene, Teller, View, gpus, reports};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -90,6 +90,12 @@ impl Engine {
     #[must_use]
     pub fn queue_reports(&mut self) -> Vec<QueueReport> {
         self.teller.queue_reports(&mut self.state)
+    }
+
+    /// All GPUs, in the order of models and resources.
+    #[must_use]
+    pub fn gpu_reports(&self) -> Vec<GpuReport> {
+        gpus::gpu_reports(&self.state)
     }
 
     /// How many gangs are in each phase, with the reason of the gangs that wait.

@@ -13,6 +13,7 @@ mod first_look;
 mod foreseen;
 mod free_volumes;
 mod freed;
+mod gpus;
 mod health;
 mod histories;
 mod impossible;

@@ -348,6 +348,7 @@ impl Model {
             is_leader: engine.is_leader(),
             gangs: engine.gang_reports(),
             queues: engine.queue_reports(),
+            gpus: engine.gpu_reports(),
         })
     }
 
