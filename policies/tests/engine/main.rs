@@ -22,6 +22,7 @@ mod models;
 mod movers;
 mod needed;
 mod nominated;
+mod numa;
 mod obtainable;
 mod others;
 mod owners;
