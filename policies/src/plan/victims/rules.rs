@@ -69,7 +69,8 @@ fn has_ports_and_cards(state: &ClusterState, unit: &Unit) -> bool {
         if !state.nodes[*node].ports_free(&class.shape.host_ports) {
             return false;
         }
-        if class.cards.is_some() || state.nodes[*node].cells.is_some() {
+        let is_aligned = state.nodes[*node].cells.is_some() && class.is_aligned();
+        if class.cards.is_some() || is_aligned {
             let (first, count) = with_cards.entry(*node).or_insert((id, 0));
             if *first != id {
                 return false;
