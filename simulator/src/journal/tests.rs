@@ -248,7 +248,11 @@ fn numa_nodes_are_read_back() {
     let mut events: Vec<Event> = deleted.collect();
     events.extend(Event::lists(objects));
     events.push(Object::Pod(pod).into());
-    let records = vec![Record::Events { now_ms: 1, events }];
+    let begun = Record::Begun {
+        version: "0".into(),
+        settings: Box::default(),
+    };
+    let records = vec![begun, Record::Events { now_ms: 1, events }];
     assert_eq!(read(&write(&records)).unwrap(), records);
 }
 
