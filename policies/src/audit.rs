@@ -32,6 +32,11 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     tables(state, &mut found);
     free_nodes(state, &mut found);
     minima(state, &mut found);
+    for node in state.nodes_with_wrong_cells() {
+        found.push(format!(
+            "I1: node {node} counts other parts of NUMA nodes as used than its pods have"
+        ));
+    }
     for pod in state.wrongly_guarded() {
         found.push(format!("pod {pod} is guarded by other disruption budgets"));
     }

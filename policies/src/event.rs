@@ -2,7 +2,7 @@
 
 use crate::command::{CommandId, ObjectReference};
 use crate::facts::{
-    DisruptionBudgetFacts, GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts,
+    DisruptionBudgetFacts, GroupSource, JobFacts, NamespaceFacts, NodeFacts, NumaFacts, PodFacts,
     PodGroupFacts, PriorityClassFacts, QueueFacts, StorageFacts, StorageKind, TopologyFacts, Uid,
 };
 use crate::lease::LeaseSeen;
@@ -91,12 +91,14 @@ pub enum Kind {
     DisruptionBudget,
     /// What says where there are, or can be, volumes.
     Storage(StorageKind),
+    /// NodeResourceTopologies of `topology.node.k8s.io`.
+    Numa,
 }
 
 impl Kind {
     /// Every kind, in the order in which the kinds are best listed: objects that others refer to
     /// come first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Namespace,
         Self::PriorityClass,
         Self::Topology,
@@ -107,6 +109,7 @@ impl Kind {
         Self::Storage(StorageKind::ALL[3]),
         Self::Storage(StorageKind::ALL[4]),
         Self::Storage(StorageKind::ALL[5]),
+        Self::Numa,
         Self::Node,
         Self::DisruptionBudget,
         Self::Job,
@@ -131,6 +134,7 @@ impl Kind {
             Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
             Self::Job => ("batch/v1", "Job"),
             Self::DisruptionBudget => ("policy/v1", "PodDisruptionBudget"),
+            Self::Numa => ("topology.node.k8s.io/v1alpha2", "NodeResourceTopology"),
             Self::Storage(StorageKind::Claim) => ("v1", "PersistentVolumeClaim"),
             Self::Storage(StorageKind::Volume) => ("v1", "PersistentVolume"),
             Self::Storage(StorageKind::Class) => (STORAGE, "StorageClass"),
@@ -191,6 +195,8 @@ pub enum Object {
     DisruptionBudget(DisruptionBudgetFacts),
     /// An object that says where there are, or can be, volumes.
     Storage(StorageFacts),
+    /// A NodeResourceTopology.
+    Numa(NumaFacts),
 }
 
 impl Object {
@@ -208,6 +214,7 @@ impl Object {
             Self::Job(_) => Kind::Job,
             Self::DisruptionBudget(_) => Kind::DisruptionBudget,
             Self::Storage(facts) => Kind::Storage(facts.kind()),
+            Self::Numa(_) => Kind::Numa,
         }
     }
 
@@ -233,6 +240,7 @@ impl Object {
                 let (namespace, name) = facts.name();
                 ObjectKey::Storage(facts.kind(), namespace.into(), name.into())
             }
+            Self::Numa(facts) => ObjectKey::Numa(facts.name.clone()),
         }
     }
 
@@ -249,6 +257,7 @@ impl Object {
             Self::Namespace(facts) => Some(facts.uid),
             Self::DisruptionBudget(facts) => Some(facts.uid),
             Self::Storage(facts) => facts.uid(),
+            Self::Numa(facts) => Some(facts.uid),
             Self::PriorityClass(_) => None,
         }
     }
@@ -279,6 +288,8 @@ pub enum ObjectKey {
     /// An object that says where there are, or can be, volumes: kind, namespace, name. The
     /// namespace is empty for kinds without.
     Storage(StorageKind, Box<str>, Box<str>),
+    /// A NodeResourceTopology, by name.
+    Numa(Box<str>),
 }
 
 impl ObjectKey {
@@ -296,6 +307,7 @@ impl ObjectKey {
             Self::Job(_) => Kind::Job,
             Self::DisruptionBudget(..) => Kind::DisruptionBudget,
             Self::Storage(kind, ..) => Kind::Storage(*kind),
+            Self::Numa(_) => Kind::Numa,
         }
     }
 }

@@ -19,6 +19,7 @@ mod gang;
 mod labels;
 mod node;
 mod node_term;
+mod numa;
 mod owner;
 mod pod;
 mod preference;
@@ -47,6 +48,10 @@ pub use node::{
     TopologyFacts, TopologyLevel,
 };
 pub use node_term::{MatchRequirement, NodeSelectorTerm};
+pub use numa::{
+    AlignedContainer, AlignmentPolicy, AlignmentScope, CELLS_MAX, CellResource, ContainerRole,
+    NumaCell, NumaFacts,
+};
 pub use owner::OwnerReference;
 pub use pod::{GANG_GATE, GangHints, PodFacts, PodPhase, ScheduledCondition};
 pub use preference::{Preferences, PreferredNodes, PreferredPods};

@@ -60,6 +60,8 @@ pub(crate) enum Filter {
     HostPort,
     /// Too few cards are as free as the pod asks for.
     Cards,
+    /// The kubelet could not align this with its Topology Manager.
+    Alignment(Box<str>),
     /// A queue's limit for this GPU model, which the node has, is reached.
     ModelLimit(Box<str>),
     /// The node has not this label, which a topology spread constraint names (PodTopologySpread).
@@ -91,6 +93,7 @@ impl Filter {
             | Self::Resource(_)
             | Self::HostPort
             | Self::Cards
+            | Self::Alignment(_)
             | Self::ModelLimit(_)
             | Self::NoSpreadLabel(_)
             | Self::Spread
@@ -136,6 +139,7 @@ impl fmt::Display for Filter {
                 formatter.write_str("didn't have free ports for the requested pod ports")
             }
             Self::Cards => formatter.write_str("had too few cards with enough room"),
+            Self::Alignment(asked) => write!(formatter, "didn't have {asked}"),
             Self::ModelLimit(product) => {
                 write!(
                     formatter,
@@ -304,6 +308,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         features,
         volumes,
         cards: _,
+        aligned: _,
         host_ports: _,
         relations: _,
         preferences: _,

@@ -31,6 +31,7 @@ mod gpu;
 mod ids;
 pub mod lease;
 pub mod names;
+mod numa;
 mod place;
 mod plan;
 mod queues;

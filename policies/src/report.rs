@@ -153,6 +153,8 @@ pub enum Forecast {
         /// How long it ran, from the start of its minimum to its last end.
         real_ms: u64,
     },
+    /// A kubelet has rejected a pod of ours that it was to align on its NUMA nodes.
+    Misaligned,
 }
 
 /// One queue.

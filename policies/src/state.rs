@@ -22,6 +22,7 @@ pub(crate) mod membership;
 pub(crate) mod minima;
 pub(crate) mod node;
 mod nodes;
+pub(crate) mod numa;
 pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
@@ -60,6 +61,7 @@ use kinds::Kinds;
 use lanes::Lanes;
 use minima::Minima;
 use node::Node;
+use numa::Numa;
 use offered::Offered;
 use pod::Pod;
 use relations::Relations;
@@ -111,6 +113,7 @@ pub(crate) struct ClusterState {
     /// Nodes that ask pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
     pub(crate) ailments: Ailments,
+    pub(crate) numa: Numa,
     /// See [`Settings::time_slices_are_single`](crate::settings::Settings::time_slices_are_single).
     time_slices_are_single: bool,
     pub(crate) minima: Minima,
@@ -178,6 +181,7 @@ impl ClusterState {
             storage: Storage::default(),
             softly_tainted: BTreeSet::new(),
             ailments: Ailments::default(),
+            numa: Numa::default(),
             time_slices_are_single: false,
             minima: Minima::default(),
             holds: Holds::default(),

@@ -5,6 +5,7 @@
 
 use crate::facts::{CardIndex, Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::numa::CellShare;
 use crate::queues::add_demand;
 use crate::resources::Resources;
 use crate::state::ClusterState;
@@ -41,6 +42,7 @@ struct Ended {
     node: NodeId,
     stage: Stage,
     cards: Box<[CardIndex]>,
+    cells: Option<Box<[CellShare]>>,
     /// How many pods had been placed before.
     placed_before: usize,
     /// Whether the pod itself was booked anew, as waiting.
@@ -139,11 +141,13 @@ impl Txn {
         is_booked: bool,
     ) {
         let cards = core::mem::take(&mut state.pods[pod].cards);
+        let cells = state.pods[pod].cells.take();
         self.ended.push(Ended {
             pod,
             node,
             stage,
             cards,
+            cells,
             placed_before: self.placed.len(),
             is_booked,
         });
@@ -210,6 +214,7 @@ impl Txn {
             {
                 state.pods[ended.pod].stage = ended.stage;
                 state.pods[ended.pod].cards = ended.cards;
+                state.pods[ended.pod].cells = ended.cells;
                 match ended.is_booked {
                     true => state.occupy(ended.pod, ended.node),
                     false => state.put_on(ended.pod, ended.node),
@@ -220,6 +225,7 @@ impl Txn {
                 state.pods[pod].stage = Stage::Waiting;
                 state.vacate(pod, node, false);
                 state.pods[pod].cards = Box::default();
+                state.pods[pod].leave_cells();
             } else {
                 break;
             }

@@ -88,6 +88,8 @@ pub(crate) struct Metrics {
     pub(crate) bind_seconds: Histogram,
     pub(crate) pod_scheduling_seconds: Histogram,
     pub(crate) panics: Counter,
+    /// Pods that kubelets have rejected although they were to be aligned on NUMA nodes.
+    numa_mispredictions: Counter,
     pub(crate) in_flight: Gauge,
     pub(crate) recording: Gauge,
     pub(crate) recorded_bytes: Counter,
@@ -121,6 +123,7 @@ impl Metrics {
             bind_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
             pod_scheduling_seconds: Histogram::new(exponential_buckets(0.005, 2.0, 20)),
             panics: Counter::default(),
+            numa_mispredictions: Counter::default(),
             in_flight: Gauge::default(),
             recording: Gauge::default(),
             recorded_bytes: Counter::default(),
@@ -273,6 +276,11 @@ impl Metrics {
             "How long gangs ran as a part of what was expected, by where that came from",
             self.runtime_ratio.clone(),
         );
+        ours.register(
+            "numa_mispredictions",
+            "Pods bound that their kubelets could not align on NUMA nodes",
+            self.numa_mispredictions.clone(),
+        );
         self.registry.register(
             "process_resident_memory_bytes",
             "Resident memory of this process",
@@ -337,6 +345,7 @@ impl Metrics {
                 let error_ms = promised_ms.cast_signed() - started_ms.cast_signed();
                 self.start_error_seconds.observe(error_ms as f64 / 1_000.0);
             }
+            Forecast::Misaligned => drop(self.numa_mispredictions.inc()),
             Forecast::Runtime {
                 source,
                 expected_ms,

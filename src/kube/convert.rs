@@ -8,6 +8,7 @@
 //! object at a time. Files go through [`from_value`] or [`from_files`], which also do what the API
 //! server does when it takes an object: defaults, and priorities from PriorityClasses.
 
+mod alignment;
 mod disruption;
 mod document;
 mod fields;
@@ -18,6 +19,7 @@ mod keys;
 pub(crate) mod limits;
 mod native_group;
 mod node;
+mod numa;
 mod pod;
 mod pod_group;
 mod policy;

@@ -8,6 +8,7 @@
 
 mod kinds;
 mod meta;
+mod numa;
 mod pod;
 pub mod protobuf;
 mod rules;
@@ -21,6 +22,7 @@ pub use kinds::{
     SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
+pub use numa::{NodeResourceTopology, TopologyAttribute, TopologyZone, ZoneResource};
 pub use pod::{
     Condition, Container, ContainerPort, ContainerStatus, NamedObject, Pod, PodSpec, PodStatus,
     Resources, RestartRule, SchedulingGroup,

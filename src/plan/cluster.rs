@@ -67,9 +67,11 @@ enum Need {
     Ours,
     /// Most clusters do not serve the kind. A note is given only where pods need it.
     Optional,
+    /// As [`Need::Usual`], but many clusters do not serve the kind, which is no news.
+    Extra,
 }
 
-const KINDS: [Listed; 16] = [
+const KINDS: [Listed; 17] = [
     Listed::new("Nodes", "/api/v1/nodes", Need::Vital),
     Listed::new("Pods", "/api/v1/pods", Need::Vital),
     Listed::new("Namespaces", "/api/v1/namespaces", Need::Usual),
@@ -122,6 +124,11 @@ const KINDS: [Listed; 16] = [
         Need::Ours,
     ),
     Listed::new(
+        "NodeResourceTopologies",
+        "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+        Need::Extra,
+    ),
+    Listed::new(
         "PodGroups of Kubernetes",
         "/apis/scheduling.k8s.io/v1alpha2/podgroups",
         Need::Optional,
@@ -151,6 +158,9 @@ pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
         let message = match error {
             // A user without the right to list a kind is refused even where the kind is not served.
             kube::Error::Api(_) if listed.need == Need::Optional && !captured.names_groups() => {
+                continue;
+            }
+            kube::Error::Api(status) if status.code == 404 && listed.need == Need::Extra => {
                 continue;
             }
             kube::Error::Api(status) if status.code == 404 && listed.need == Need::Ours => {

@@ -219,6 +219,10 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
             format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name),
             &budget.problems,
         ),
+        Object::Numa(facts) => (
+            format!("NodeResourceTopology {}", facts.name),
+            &facts.problems,
+        ),
         Object::PriorityClass(_) | Object::Job(_) | Object::Storage(_) => return,
     };
     let unknown_keys = match object {

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod numa;
 #[cfg(feature = "planted-panic")]
 mod panic;
 mod questions;
@@ -24,6 +25,7 @@ mod sketch;
 mod volumes;
 mod world;
 
+pub use numa::numa;
 pub use sketch::{
     Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };

@@ -5,9 +5,9 @@ use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CapacityFacts, CardFacts, CardIndex, CardNeed, ClaimFacts, CsiDriverFacts,
     CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm,
-    OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape, QueueFacts, QueueResource,
-    StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint, TopologyFacts,
-    TopologyLevel, Uid, VolumeFacts,
+    NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape, QueueFacts,
+    QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
+    TopologyFacts, TopologyLevel, Uid, VolumeFacts,
 };
 use std::sync::Arc;
 
@@ -455,6 +455,7 @@ things! {
     QueueFacts Object::Queue;
     TopologyFacts Object::Topology;
     JobFacts Object::Job;
+    NumaFacts Object::Numa;
     ClaimFacts (|claim| Object::Storage(StorageFacts::Claim(claim)));
     VolumeFacts (|volume| Object::Storage(StorageFacts::Volume(volume)));
     StorageClassFacts (|class| Object::Storage(StorageFacts::Class(class)));

@@ -251,6 +251,7 @@ impl Cluster {
         let plural = match &*kind {
             "PriorityClass" => "priorityclasses".to_owned(),
             "Topology" => "topologies".to_owned(),
+            "NodeResourceTopology" => "noderesourcetopologies".to_owned(),
             "StorageClass" => "storageclasses".to_owned(),
             "MutatingAdmissionPolicy" => "mutatingadmissionpolicies".to_owned(),
             _ => format!("{}s", kind.to_lowercase()),

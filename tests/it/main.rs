@@ -31,6 +31,7 @@ mod lists;
 mod local;
 mod nasty;
 mod native;
+mod numa;
 mod owners;
 mod plan;
 mod queues;

@@ -25,8 +25,8 @@ impl Generator {
 
     pub(crate) fn kind(&mut self) -> Kind {
         use Kind::{
-            DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass,
-            Queue, Storage, Topology,
+            DisruptionBudget, Job, Namespace, NativePodGroup, Node, Numa, Pod, PodGroup,
+            PriorityClass, Queue, Storage, Topology,
         };
         let kinds = [
             Pod,
@@ -53,6 +53,7 @@ impl Generator {
             Storage(StorageKind::CsiNode),
             Storage(StorageKind::CsiDriver),
             Storage(StorageKind::Capacity),
+            Numa,
         ];
         *self.random.pick(&kinds)
     }
@@ -124,8 +125,30 @@ impl Generator {
                 "spec": {"completionMode": "Indexed", "parallelism": self.random.below(5),
                          "completions": self.random.below(5), "activeDeadlineSeconds": 60}}),
             Kind::DisruptionBudget => self.budget(),
+            Kind::Numa => self.numa(),
             Kind::Storage(kind) => self.storage(kind),
         }
+    }
+
+    /// What an exporter says of a node; names of nodes are few, so that most are of one that is
+    /// there.
+    fn numa(&mut self) -> Value {
+        let policies = ["single-numa-node", "restricted", "best-effort", "none"];
+        let scopes = ["container", "pod"];
+        let zone = |name: &str, gpus: Value| {
+            json!({"name": name, "type": "Node", "resources": [
+                {"name": "nvidia.com/gpu", "capacity": "4", "allocatable": "4", "available": gpus},
+                {"name": "cpu", "capacity": 8, "allocatable": "8", "available": "6"}]})
+        };
+        let zones = [zone("node-0", self.amount()), zone("node-1", self.amount())];
+        json!({
+            "metadata": {"name": self.name("node", 5)},
+            "topologyPolicies": ["SingleNUMANodePodLevel"],
+            "attributes": [
+                {"name": "topologyManagerPolicy", "value": self.random.pick(&policies)},
+                {"name": "topologyManagerScope", "value": self.random.pick(&scopes)}],
+            "zones": zones,
+        })
     }
 
     fn budget(&mut self) -> Value {

@@ -3,8 +3,8 @@
 use gpu_batch::kube::convert::{Converter, Watched, from_value};
 use gpu_batch::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue, StorageClass,
-    Topology,
+    NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
+    Queue, StorageClass, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{Problem, StorageKind};
@@ -34,6 +34,7 @@ pub(crate) fn see(kind: Kind, text: &str, converter: &mut Converter) -> Seen {
         Kind::Namespace => decode::<Namespace>(text, converter),
         Kind::Job => decode::<Job>(text, converter),
         Kind::DisruptionBudget => decode::<DisruptionBudget>(text, converter),
+        Kind::Numa => decode::<NodeResourceTopology>(text, converter),
         Kind::Storage(kind) => match kind {
             StorageKind::Claim => decode::<PersistentVolumeClaim>(text, converter),
             StorageKind::Volume => decode::<PersistentVolume>(text, converter),
@@ -77,6 +78,7 @@ pub(crate) fn problems(object: &Object) -> &[Problem] {
         Object::Queue(facts) => &facts.problems,
         Object::PodGroup(facts) => &facts.problems,
         Object::Topology(facts) => &facts.problems,
+        Object::Numa(facts) => &facts.problems,
         Object::Namespace(facts) => &facts.problems,
         Object::DisruptionBudget(facts) => &facts.problems,
         Object::PriorityClass(_) | Object::Job(_) | Object::Storage(_) => &[],

@@ -256,6 +256,7 @@ fn place(fact: &Object) -> (Kind, String) {
         Object::Namespace(facts) => facts.name.to_string(),
         Object::Job(facts) => format!("{}/{}", facts.namespace, facts.name),
         Object::DisruptionBudget(facts) => format!("{}/{}", facts.namespace, facts.name),
+        Object::Numa(facts) => facts.name.to_string(),
         Object::Storage(facts) => {
             let (namespace, name) = facts.name();
             format!("{namespace}/{name}")

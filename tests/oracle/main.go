@@ -1,5 +1,6 @@
-// Command oracle says of pods what Kubernetes itself says: whether the API server lets them in, and
-// on which nodes kube-scheduler would let them run.
+// Command oracle says of pods what Kubernetes itself says: whether the API server lets them in, on
+// which nodes kube-scheduler would let them run, and which of them a kubelet would reject because
+// it could not align them on NUMA nodes.
 //
 // It reads cases from standard input, a JSON object on each line, and answers each with one line,
 // in their order. Nothing of Kubernetes is written down here again: defaults, the strategy of pods
@@ -12,6 +13,15 @@
 //	judged   {"nodes": {"n1": "", "n2": "NodeAffinity: ..."},
 //	          "scores": {"n1": {"TaintToleration": 100}}, "stored": {...}}
 //	broken   {"error": "..."}
+//
+// A case about NUMA nodes has pods come to one node, one after the other:
+//
+//	case     {"numa": {"policy": "restricted", "scope": "pod", "static": true, "pods": [Pod],
+//	          "cells": [{"cpus": 8, "devices": {"example.com/nic": 2}}]}}
+//	judged   {"steps": [{"free": [{"cpu": 8, "example.com/nic": 2}], "verdict": ""}]}
+//
+// The Topology Manager, the device manager and the static policy of the CPU manager are the
+// kubelet's own.
 //
 // An empty verdict means that the pod may run on the node. `stored` has the case's nodes, pods,
 // objects and pod as the API server would hold them. A case is broken if it is not of this form.
@@ -42,6 +52,7 @@ type testCase struct {
 	Namespaces []json.RawMessage `json:"namespaces"`
 	Objects    []json.RawMessage `json:"objects"`
 	Pod        json.RawMessage   `json:"pod"`
+	Numa       *numaCase         `json:"numa"`
 }
 
 // answer is one line of output.
@@ -50,6 +61,7 @@ type answer struct {
 	Nodes   map[string]string `json:"nodes,omitempty"`
 	Scores  map[string]scores `json:"scores,omitempty"`
 	Stored  *stored           `json:"stored,omitempty"`
+	Steps   []numaStep        `json:"steps,omitempty"`
 	Error   string            `json:"error,omitempty"`
 }
 
@@ -107,6 +119,13 @@ func answerTo(ctx context.Context, empty *cluster, line []byte) answer {
 	if err := json.Unmarshal(line, &asked); err != nil {
 		return answer{Error: err.Error()}
 	}
+	if asked.Numa != nil {
+		steps, err := judgeNuma(ctx, asked.Numa)
+		if err != nil {
+			return answer{Error: err.Error()}
+		}
+		return answer{Steps: steps}
+	}
 	said, err := judge(ctx, empty, &asked)
 	if err != nil {
 		return answer{Error: err.Error()}
@@ -124,6 +143,8 @@ func lie(said *answer, count int) {
 	}
 	switch {
 	case said.Error != "":
+	case said.Steps != nil:
+		lieAboutNuma(&said.Steps[count%len(said.Steps)])
 	case said.Refused != nil:
 		*said = answer{Nodes: map[string]string{}}
 	case count%3 == 0 && len(said.Scores) > 0 && !slices.ContainsFunc(said.Stored.Nodes, isLost):
@@ -143,6 +164,15 @@ func lieAboutScores(byNode map[string]scores, count int) {
 	plugin := plugins[count%len(plugins)]
 	first := byNode[slices.Sorted(maps.Keys(byNode))[0]]
 	first[plugin] = (first[plugin] + 50) % 100
+}
+
+// lieAboutNuma has a pod rejected that was admitted, or the other way round.
+func lieAboutNuma(step *numaStep) {
+	if step.Verdict == "" {
+		step.Verdict = "Lie"
+	} else {
+		step.Verdict = ""
+	}
 }
 
 // isLost says whether a node is not ready. Of such nodes the comparison may expect that the two

@@ -5,7 +5,7 @@
 //! knows, such as PersistentVolumes.
 
 mod affinity;
-mod draw;
+pub(crate) mod draw;
 mod features;
 mod mistakes;
 mod ports;

@@ -18,6 +18,7 @@
 
 mod compare;
 mod families;
+mod numa;
 mod oracle;
 mod ours;
 mod shrink;

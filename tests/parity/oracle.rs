@@ -12,9 +12,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The files that decide what a build produces.
-const MODULE: [&str; 6] = [
+const MODULE: [&str; 8] = [
     include_str!("../oracle/main.go"),
     include_str!("../oracle/admit.go"),
+    include_str!("../oracle/numa.go"),
+    include_str!("../oracle/link.s"),
     include_str!("../oracle/objects.go"),
     include_str!("../oracle/verdicts.go"),
     include_str!("../oracle/go.mod"),
@@ -35,10 +37,22 @@ pub(crate) struct Answer {
     /// that has nothing to say is missing.
     #[serde(default)]
     pub(crate) scores: BTreeMap<String, BTreeMap<String, u32>>,
+    /// What became of pods that came to a node, one after the other.
+    #[serde(default)]
+    pub(crate) steps: Vec<NumaStep>,
     /// The objects as the API server would hold them.
     pub(crate) stored: Option<Stored>,
     /// Why the case cannot be judged.
     error: Option<String>,
+}
+
+/// What became of a pod that came to a node.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct NumaStep {
+    /// What each NUMA node had free before, by resource.
+    pub(crate) free: Vec<BTreeMap<String, u64>>,
+    /// Why the kubelet rejected the pod; empty: it did not.
+    pub(crate) verdict: String,
 }
 
 /// A mistake in a pod.

@@ -1,4 +1,5 @@
-//! Forecasts that have come to pass: promised starts and expected runtimes beside the real ones.
+//! Forecasts that have come to pass: promised starts and expected runtimes beside the real ones,
+//! and pods that were not aligned although they were to be.
 
 use crate::facts::UnixMs;
 use crate::plan::reserve::ends::EndedRun;
@@ -30,6 +31,13 @@ impl Forecasts {
                 expected_ms: expectation.runtime_ms,
                 real_ms: run.runtime_ms,
             });
+        }
+    }
+
+    /// Takes in that kubelets have rejected this many pods that they were to align.
+    pub(super) fn note_misaligned(&mut self, pods: usize) {
+        for _ in 0..pods.min(FORECASTS_MAX) {
+            self.note(Forecast::Misaligned);
         }
     }
 

@@ -36,6 +36,9 @@ pub struct PodFacts {
     pub cards: Vec<CardIndex>,
     /// `status.phase`.
     pub phase: PodPhase,
+    /// `status.reason` is `TopologyAffinityError`: the kubelet has rejected the pod, because it
+    /// could not align what the pod asks for.
+    pub is_misaligned: bool,
     /// `metadata.deletionTimestamp`: by when the pod is to be gone; it still takes its room.
     /// `None`: the pod is not being deleted.
     pub deletion_ms: Option<UnixMs>,
@@ -107,6 +110,7 @@ impl PodFacts {
             nominated: None,
             cards: Vec::new(),
             phase: PodPhase::Pending,
+            is_misaligned: false,
             deletion_ms: None,
             created_ms: 0,
             bound_ms: None,

@@ -1,8 +1,8 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
 use super::{
-    Amounts, CardNeed, Labels, NodeFeature, NodeSelectorTerm, Preferences, Relations, TaintEffect,
-    VolumeNeeds,
+    AlignedContainer, Amounts, CardNeed, Labels, NodeFeature, NodeSelectorTerm, Preferences,
+    Relations, TaintEffect, VolumeNeeds,
 };
 use alloc::{boxed::Box, vec::Vec};
 
@@ -17,6 +17,9 @@ pub struct PodShape {
     /// The largest request of one container, in pieces, for extended resources alone. Sharing
     /// strategies may refuse more than one share in a container.
     pub largest_container: Amounts,
+    /// The containers that get something for themselves alone, in the order in which the kubelet
+    /// admits them. On some nodes it rejects pods for which it cannot have that from few cells.
+    pub aligned: Vec<AlignedContainer>,
     /// The request for cards that the scheduler chooses; a pod with such a request fits only on
     /// nodes that name their cards.
     pub cards: Option<CardNeed>,

@@ -137,7 +137,9 @@ impl Problem {
             }
         }
         let cards = Cards::of(state, classes);
-        self.exact = cards.as_ref().is_none_or(|cards| cards.exact);
+        let aligns = |node: &NodeId| state.nodes[*node].cells.is_some();
+        let is_aligned = self.nodes.iter().any(aligns);
+        self.exact = !is_aligned && cards.as_ref().is_none_or(|cards| cards.exact);
         self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
         for node in &self.nodes {
             let node = &state.nodes[*node];

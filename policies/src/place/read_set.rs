@@ -98,6 +98,9 @@ fn room(state: &ClusterState, classes: &[ClassId], id: NodeId) -> u64 {
             node.cards.free_thousandths().hash(&mut hasher);
         }
     }
+    if let Some(cells) = &node.cells {
+        cells.free_now().hash(&mut hasher);
+    }
     hasher.finish()
 }
 

@@ -210,6 +210,7 @@ impl ClusterState {
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].take(pod, &self.classes[class], cards);
+        self.take_cells(pod, node);
         if self.pods[pod].leaving {
             self.nodes[node].count_leaving(&self.classes[class], true);
         }
@@ -222,6 +223,7 @@ impl ClusterState {
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].give_back(pod, &self.classes[class], cards);
+        self.give_back_cells(pod, node);
         if self.pods[pod].leaving {
             self.nodes[node].count_leaving(&self.classes[class], false);
         }

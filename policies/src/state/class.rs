@@ -76,9 +76,14 @@ impl Class {
         self.shape.unsupported.is_empty() && !self.confined.to_slots && is_complete
     }
 
-    /// Whether amounts alone decide how many pods of the class fit on a node that suits it.
+    /// Whether a pod of the class takes amounts alone, and neither cards nor host ports.
     pub(crate) fn asks_for_amounts(&self) -> bool {
         self.cards.is_none() && self.shape.host_ports.is_empty()
+    }
+
+    /// Whether kubelets may reject pods of the class for their NUMA nodes.
+    pub(crate) fn is_aligned(&self) -> bool {
+        !self.shape.aligned.is_empty()
     }
 
     /// The only GPU model that the class can run on, where its selector names just one.

@@ -35,6 +35,7 @@ impl ClusterState {
             Object::Job(facts) => self.apply_job(facts),
             Object::DisruptionBudget(facts) => self.budgets.apply(facts),
             Object::Storage(facts) => self.apply_storage(facts),
+            Object::Numa(facts) => self.apply_numa(facts),
         }
     }
 
@@ -72,6 +73,7 @@ impl ClusterState {
             ObjectKey::Storage(kind, namespace, name) => {
                 self.delete_storage(kind, &(namespace, name));
             }
+            ObjectKey::Numa(name) => self.delete_numa(&name),
         }
     }
 
@@ -92,6 +94,9 @@ impl ClusterState {
         // tests plant bugs here: listed-objects
         for object in objects {
             self.apply(object, now_ms);
+        }
+        if kind == Kind::Pod {
+            self.explain_cells();
         }
     }
 
@@ -149,6 +154,7 @@ impl ClusterState {
                     .map(|(namespace, name)| ObjectKey::DisruptionBudget(namespace, name))
                     .collect()
             }
+            Kind::Numa => named(self.numa.names().collect(), ObjectKey::Numa),
             Kind::Storage(kind) => {
                 let names = self.storage.names(kind).into_iter();
                 names

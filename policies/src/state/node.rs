@@ -4,6 +4,7 @@ use crate::facts::{Amount, CardIndex, HostPort, NodeFacts, saturated};
 use crate::filter::host_ports_conflict;
 use crate::gpu::GpuNode;
 use crate::ids::{ModelId, PodId, ResourceId};
+use crate::numa::Cells;
 use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
 use crate::state::cards::Cards;
@@ -26,6 +27,8 @@ pub(crate) struct Node {
     /// The host ports that are held, sorted; one as often as it is held.
     held_ports: Vec<HostPort>,
     pub(crate) cards: Cards,
+    /// The NUMA nodes; `None`: the kubelet rejects no pods for them, or nothing is known of them.
+    pub(crate) cells: Option<Box<Cells>>,
     /// The pods that take room on the node, in no order.
     pub(crate) pods: Vec<PodId>,
     /// How many pods on the node ask for a GPU of any sort.
@@ -64,6 +67,8 @@ pub(crate) enum Lacking {
     HostPort,
     /// Cards with as much free as the pod asks for.
     Cards,
+    /// NUMA nodes with as much free together as the pod asks for.
+    Alignment,
 }
 
 /// One resource of a node.
@@ -130,6 +135,7 @@ impl Node {
             ports: Vec::new(),
             held_ports: Vec::new(),
             cards: Cards::default(),
+            cells: None,
             pods: Vec::new(),
             accelerated: 0,
             held_for: 0,
@@ -388,6 +394,9 @@ impl Node {
         if let Some(request) = &class.cards {
             fits = fits.min(self.cards.multiplicity(request));
         }
+        if let Some(cells) = &self.cells {
+            fits = cells.multiplicity(&class.shape, fits, false);
+        }
         u32::try_from(fits).unwrap_or(u32::MAX)
     }
 
@@ -402,7 +411,11 @@ impl Node {
         let fits = resources.map(|(id, amount)| self.allocatable(*id) / amount);
         let cards = class.cards.iter();
         let cards = cards.map(|request| self.cards.multiplicity_empty(request));
-        fits.chain(cards).fold(ports, u64::min)
+        let fits = fits.chain(cards).fold(ports, u64::min);
+        match &self.cells {
+            Some(cells) => cells.multiplicity(&class.shape, fits, true),
+            None => fits,
+        }
     }
 
     /// The pods that have any of these ports on the node, each with the port that is in the way.
@@ -441,8 +454,15 @@ impl Node {
         match requests.clone().find(never).or_else(|| requests.find(now)) {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
+            None if self.misaligns(class) => Lacking::Alignment,
             None => Lacking::Cards,
         }
+    }
+
+    /// Whether too little is free together in the NUMA nodes for one more pod of a class.
+    fn misaligns(&self, class: &Class) -> bool {
+        let cells = self.cells.as_ref();
+        cells.is_some_and(|cells| cells.multiplicity(&class.shape, 1, false) == 0)
     }
 
     /// Whether the node is free as a whole: it has GPUs, no pod on it asks for a GPU, and it is not

@@ -35,6 +35,7 @@ impl ClusterState {
         // Rules about other pods read labels and taints alone.
         let same_domains =
             same_labels && before.is_some_and(|before| before.taints == facts.taints);
+        let same_amounts = before.is_some_and(|before| same_amounts(before, &facts));
         let same_offer = same_labels
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
@@ -81,13 +82,14 @@ impl ClusterState {
             self.place_in_topologies(id, &labels);
             self.touch_gangs_on(id);
         }
-        if !same_rules {
+        let realigned = !same_amounts && self.read_cells(id);
+        if !same_rules || realigned {
             self.judge_node(id);
         }
         if !same_reach {
             self.judge_reach(id);
         }
-        self.node_changed(id, grew || !same_rules);
+        self.node_changed(id, grew || !same_rules || realigned);
     }
 
     pub(crate) fn delete_node(&mut self, name: &str) {
@@ -106,6 +108,7 @@ impl ClusterState {
         self.charge_node(id);
         self.nodes[id].set_allocatable(&SmallVec::new());
         self.nodes[id].cards.set(&[]);
+        self.read_cells(id);
         self.relabel(id);
         self.remove_from_topologies(id);
         self.unrank(id);
@@ -152,6 +155,11 @@ impl ClusterState {
             self.freed.insert(id);
         }
     }
+}
+
+/// Whether a node has as much of everything as before.
+fn same_amounts(before: &NodeFacts, after: &NodeFacts) -> bool {
+    before.allocatable == after.allocatable && before.capacity == after.capacity
 }
 
 /// Whether filters judge two states of a node alike.

@@ -6,6 +6,7 @@ use crate::facts::{
     CardIndex, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
+use crate::numa::CellShare;
 use crate::queues::{Demand, QueueId};
 use alloc::{boxed::Box, vec::Vec};
 use core::cmp::{Ordering, Reverse};
@@ -24,6 +25,8 @@ pub(crate) struct Pod {
     pub(crate) stage: Stage,
     /// The cards of its node that the pod holds, in rising order.
     pub(crate) cards: Box<[CardIndex]>,
+    /// What the pod has of the NUMA nodes of its node; `None`: the node has none that are known.
+    pub(crate) cells: Option<Box<[CellShare]>>,
     pub(crate) deleting: bool,
     /// By when the pod is to be gone, if it is being deleted and the API server has said so.
     pub(crate) deletion_ms: Option<UnixMs>,

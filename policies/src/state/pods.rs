@@ -77,6 +77,7 @@ impl ClusterState {
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
             cards: held(&facts),
+            cells: None,
             deleting: false,
             deletion_ms: None,
             leaving: false,
@@ -217,6 +218,7 @@ impl ClusterState {
         let node = self.pods[pod].stage.node();
         if let Some(node) = node {
             self.vacate(pod, node, false);
+            self.pods[pod].leave_cells();
             // A smaller pod leaves room in its queue.
             let account = self.pods[pod].account();
             self.released.extend(account.map(|account| account.queue));
@@ -246,6 +248,7 @@ impl ClusterState {
         if matches!(before, Stage::Ended { .. }) {
             return;
         }
+        self.note_misaligned(&pod, facts);
         self.move_pod(pod, after);
         let cards = held(facts);
         if let Stage::Bound(node) = after
@@ -266,6 +269,7 @@ impl ClusterState {
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
                 self.pods[pod].cards = Box::default();
+                self.pods[pod].leave_cells();
                 if after.node().is_none() {
                     self.cease_leaving(pod);
                 }

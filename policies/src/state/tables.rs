@@ -162,7 +162,11 @@ impl ClusterState {
     /// alike: every table has current verdicts.
     fn judge_all(&self, id: ClassId) -> Table {
         let shape = &self.classes[id].shape;
-        let alike = |class: &&Class| filter::judged_alike(&class.shape, shape);
+        // Most shapes differ in what is aligned; few clusters have nodes that reject pods for it.
+        let aligned_alike =
+            |class: &Class| !self.numa.is_strict() || class.shape.aligned == shape.aligned;
+        let alike =
+            |class: &&Class| filter::judged_alike(&class.shape, shape) && aligned_alike(class);
         let classes = self.classes.iter().map(|(_, class)| class);
         let judged = classes.filter(|class| class.table.is_some()).find(alike);
         if let Some(table) = judged.and_then(|class| class.table.as_deref()) {
@@ -177,12 +181,21 @@ impl ClusterState {
 
     /// What the static filters say of a class on a node; `None`: the node is not known.
     pub(crate) fn static_verdict(&self, id: ClassId, node: NodeId) -> Option<Result<(), Filter>> {
-        let known = self.nodes.get(node)?.known.as_ref()?;
-        Some(filter::static_verdict(
-            &self.classes[id].shape,
-            &known.facts,
-            &known.gpu,
-        ))
+        let node = self.nodes.get(node)?;
+        let known = node.known.as_ref()?;
+        let shape = &self.classes[id].shape;
+        let verdict = filter::static_verdict(shape, &known.facts, &known.gpu);
+        Some(match &node.cells {
+            Some(cells) => verdict.and_then(|()| cells.verdict(shape)),
+            None => verdict,
+        })
+    }
+
+    /// Whether amounts alone decide how many pods of a class fit on a node that suits it.
+    pub(crate) fn counts_by_amounts(&self, id: ClassId) -> bool {
+        let class = &self.classes[id];
+        let may_be_rejected = self.numa.is_strict() && class.is_aligned();
+        class.asks_for_amounts() && !may_be_rejected
     }
 
     /// Judges a node whose rules have changed anew in every table.

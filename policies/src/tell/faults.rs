@@ -11,8 +11,9 @@
 use crate::bind::outbox::Outbox;
 use crate::command::{Announcement, ObjectReference};
 use crate::event::{Event, Kind, Listing, Object, ObjectKey};
-use crate::facts::{JobFacts, PodGroupFacts, Problem, Uid, amount};
+use crate::facts::{JobFacts, NodeFacts, NumaFacts, PodGroupFacts, Problem, Uid, amount};
 use crate::ids::GangId;
+use crate::numa::contradiction;
 use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
@@ -134,8 +135,14 @@ impl Faults {
                 namespace = &facts.namespace;
                 (object.kind(), &facts.name, facts.uid, &facts.problems)
             }
+            Object::Numa(facts) => return self.note_numa(facts, state.node_facts(&facts.name)),
             _ => return self.note_keys_of(object),
         };
+        if let Object::Node(node) = object
+            && let Some(numa) = state.numa.find(&node.name)
+        {
+            self.note_numa(numa, Some(node));
+        }
         let fault = match problems.first() {
             Some(problem) => {
                 let regarding = kind.reference(namespace, name, uid);
@@ -149,6 +156,18 @@ impl Faults {
             None => None,
         };
         self.note(object.key(), About::Object, fault);
+    }
+
+    /// Notes what is wrong with an object about NUMA nodes, also in view of the node that has its
+    /// name.
+    fn note_numa(&mut self, facts: &NumaFacts, node: Option<&NodeFacts>) {
+        let of_node = || contradiction(facts, node?);
+        let problem = facts.problems.first().cloned().or_else(of_node);
+        let fault = problem.map(|problem| {
+            let regarding = Kind::Numa.reference("", &facts.name, facts.uid);
+            fault(regarding, Reason::InvalidSpec.as_str(), in_words(&problem))
+        });
+        self.note(ObjectKey::Numa(facts.name.clone()), About::Object, fault);
     }
 
     /// Notes the keys of an object that mean nothing. Keys of Jobs and PodGroups wait for the gang:

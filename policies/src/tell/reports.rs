@@ -195,6 +195,5 @@ pub(crate) fn too_little_on(state: &ClusterState, class: ClassId, id: NodeId) ->
 }
 
 fn lacking_on(state: &ClusterState, class: ClassId, id: NodeId) -> String {
-    let lacking = state.nodes[id].lacking(&state.classes[class]);
-    filter_of(state, lacking).to_string()
+    filter_of(state, class, &state.nodes[id]).to_string()
 }

@@ -25,7 +25,7 @@ use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::queues::QueueId;
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
-use crate::state::node::Lacking;
+use crate::state::node::{Lacking, Node};
 use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 use bounds::limit_in_words;
 use core::cmp::Reverse;
@@ -318,7 +318,7 @@ pub(super) fn scarcest(
 ) -> Option<ResourceId> {
     let resources = lacking.iter().filter_map(|(missing, nodes)| match missing {
         Lacking::Resource(id) => Some((*nodes, *id)),
-        Lacking::HostPort | Lacking::Cards => None,
+        Lacking::HostPort | Lacking::Cards | Lacking::Alignment => None,
     });
     let most = resources.max_by_key(|(nodes, id)| (*nodes, Reverse(names.place(*id))));
     most.map(|(_, id)| id)
@@ -333,18 +333,21 @@ pub(super) fn unknown_resources(state: &ClusterState, class: ClassId) -> Vec<Str
     }
 }
 
-/// The filter that is told of a node that has too little of something.
-pub(super) fn filter_of(state: &ClusterState, lacking: Lacking) -> Filter {
-    match lacking {
-        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-        Lacking::HostPort => Filter::HostPort,
-        Lacking::Cards => Filter::Cards,
+/// The filter that is told of a node that has too little of something for one more pod of a class.
+pub(super) fn filter_of(state: &ClusterState, class: ClassId, node: &Node) -> Filter {
+    let class = &state.classes[class];
+    match (node.lacking(class), &node.cells) {
+        (Lacking::Resource(id), _) => Filter::Resource(state.resource_names.name(id).into()),
+        (Lacking::HostPort, _) => Filter::HostPort,
+        (Lacking::Alignment, Some(cells)) => cells.lacking(&class.shape),
+        (Lacking::Cards | Lacking::Alignment, _) => Filter::Cards,
     }
 }
 
 fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
+    let mut told: BTreeMap<Filter, u32> = BTreeMap::new();
     let mut open = 0u32;
     let mut all = 0u32;
     let mut eligible = false;
@@ -367,12 +370,13 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
         } else if table.is_eligible(id) {
             let missing = node.lacking(&state.classes[class]);
             *lacking.entry(missing).or_insert(0) += 1;
+            *told.entry(filter_of(state, class, node)).or_insert(0) += 1;
         }
     }
     eligible |= open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
-    for (missing, nodes) in lacking {
-        *refused.entry(filter_of(state, missing)).or_insert(0) += nodes;
+    for (filter, nodes) in told {
+        *refused.entry(filter).or_insert(0) += nodes;
     }
     let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -24,6 +24,7 @@ mod models;
 mod movers;
 mod needed;
 mod nominated;
+mod numa;
 mod obtainable;
 mod others;
 mod owners;

@@ -39,6 +39,7 @@ impl Name {
             Object::Job(facts) => (&facts.namespace, &facts.name),
             Object::DisruptionBudget(facts) => (&facts.namespace, &facts.name),
             Object::Storage(facts) => facts.name(),
+            Object::Numa(facts) => ("", &facts.name),
         };
         Self {
             kind: object.kind(),

@@ -68,14 +68,8 @@ pub(super) fn created(
             facts.uid = uid;
             Status::Nothing
         }
-        Object::Job(facts) => {
-            facts.uid = uid;
-            Status::Nothing
-        }
-        Object::Namespace(facts) => {
-            facts.uid = uid;
-            Status::Nothing
-        }
+        Object::Job(facts) => identified(&mut facts.uid, uid),
+        Object::Namespace(facts) => identified(&mut facts.uid, uid),
         Object::DisruptionBudget(facts) => {
             (facts.uid, facts.allowed) = (uid, 0);
             Status::DisruptionBudget { observed: false }
@@ -86,8 +80,15 @@ pub(super) fn created(
             }
             Status::Nothing
         }
+        Object::Numa(facts) => identified(&mut facts.uid, uid),
         Object::PriorityClass(_) => Status::Nothing,
     })
+}
+
+/// Gives an object without a status its UID.
+fn identified(of: &mut Uid, uid: Uid) -> Status {
+    *of = uid;
+    Status::Nothing
 }
 
 /// The labels of a pod, with those that other facts repeat.

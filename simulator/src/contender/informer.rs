@@ -59,7 +59,7 @@ impl Informer {
             fetched: 0,
             under_way: VecDeque::new(),
             late_until_ms: 0,
-            is_idle: matches!(kind, Kind::Storage(_)),
+            is_idle: matches!(kind, Kind::Storage(_) | Kind::Numa),
         }
     }
 

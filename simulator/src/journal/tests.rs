@@ -8,9 +8,10 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    LabelSelector, NodeSelectorTerm, PodFacts, PodShape, StorageClassFacts, StorageFacts, Uid,
-    VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
+    AccessModes, AlignedContainer, AlignmentPolicy, AlignmentScope, CapacityFacts, CellResource,
+    ClaimFacts, ClaimReference, ClaimUse, ContainerRole, CsiDriverFacts, CsiNodeFacts,
+    LabelSelector, NodeSelectorTerm, NumaCell, NumaFacts, PodFacts, PodShape, StorageClassFacts,
+    StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
 };
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
@@ -195,6 +196,64 @@ fn storage() -> Vec<StorageFacts> {
         }),
         StorageFacts::Capacity(capacity),
     ]
+}
+
+#[test]
+fn numa_nodes_are_read_back() {
+    let resource = CellResource {
+        name: "cpu".into(),
+        capacity: 8_000,
+        allocatable: 7_000,
+        available: 2_000,
+    };
+    let policies = [
+        AlignmentPolicy::None,
+        AlignmentPolicy::BestEffort,
+        AlignmentPolicy::Restricted,
+        AlignmentPolicy::SingleCell,
+    ];
+    let scopes = [AlignmentScope::Container, AlignmentScope::Pod];
+    let facts = |policy, scope| NumaFacts {
+        name: format!("n-{policy:?}-{scope:?}").into(),
+        uid: Uid(9),
+        policy,
+        scope,
+        cells: vec![NumaCell {
+            number: 3,
+            resources: vec![resource.clone()],
+        }],
+        problems: Vec::new(),
+    };
+    let all = policies
+        .into_iter()
+        .flat_map(|policy| scopes.map(|scope| facts(policy, scope)));
+    let objects: Vec<Object> = all.map(Object::Numa).collect();
+    let roles = [
+        ContainerRole::Init,
+        ContainerRole::Sidecar,
+        ContainerRole::Main,
+    ];
+    let shape = PodShape {
+        aligned: roles
+            .map(|role| AlignedContainer {
+                role,
+                amounts: vec![("cpu".into(), 1_000)],
+            })
+            .into(),
+        ..PodShape::default()
+    };
+    let mut pod = PodFacts::new(Uid(1), "vision", "a", Arc::new(shape));
+    pod.is_misaligned = true;
+    let deleted = objects.iter().map(|object| Event::Deleted(object.key()));
+    let mut events: Vec<Event> = deleted.collect();
+    events.extend(Event::lists(objects));
+    events.push(Object::Pod(pod).into());
+    let begun = Record::Begun {
+        version: "0".into(),
+        settings: Box::default(),
+    };
+    let records = vec![begun, Record::Events { now_ms: 1, events }];
+    assert_eq!(read(&write(&records)).unwrap(), records);
 }
 
 #[test]

@@ -133,7 +133,8 @@ impl Run<'_> {
     fn hold_kind(&mut self) -> bool {
         let until_ms = self.now_ms + self.random.between(1_000, 20_000);
         let api = &self.cluster.api;
-        let is_idle = |kind: &Kind| matches!(kind, Kind::Storage(_)) && !api.has_had(*kind);
+        let is_idle =
+            |kind: &Kind| matches!(kind, Kind::Storage(_) | Kind::Numa) && !api.has_had(*kind);
         let kinds: Vec<Kind> = Kind::ALL
             .into_iter()
             .filter(|kind| !is_idle(kind))

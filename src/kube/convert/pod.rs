@@ -11,6 +11,9 @@ use gpu_batch_policies::facts::{
 /// The label of pods and ReplicaSets of a Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
+/// Why a kubelet rejects a pod that its Topology Manager could not align.
+const MISALIGNED: &str = "TopologyAffinityError";
+
 impl Watched for Pod {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
@@ -135,6 +138,7 @@ fn outline(
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: Vec::new(),
         phase,
+        is_misaligned: pod.status.reason.as_deref() == Some(MISALIGNED),
         deletion_ms: meta.deletion_timestamp.map(|time| time.0),
         created_ms: created.map_or(converter.now_ms, |time| converter.past(time)),
         bound_ms: bound(pod).map(|time| converter.past(time)),

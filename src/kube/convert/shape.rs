@@ -1,7 +1,7 @@
 //! What decides where a pod can run.
 
 use super::problems::Problems;
-use super::{limits, preference, relation, resources, selector, unsupported};
+use super::{alignment, limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
     HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
@@ -17,6 +17,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
     let mut shape = PodShape {
         requests: resources::requests(pod, problems),
         largest_container: resources::largest_container(spec),
+        aligned: alignment::aligned(spec),
         cards: None,
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
@@ -67,6 +68,7 @@ pub(super) fn foreign(pod: &Pod) -> PodShape {
     let mut unread = Problems::default();
     PodShape {
         requests: resources::requests(pod, &mut unread),
+        aligned: alignment::aligned(&pod.spec),
         host_ports: host_ports(pod, &mut unread),
         relations: relation::foreign(pod),
         preferences: preference::foreign(pod),

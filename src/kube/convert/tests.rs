@@ -1,8 +1,8 @@
 use super::*;
 use crate::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue, StorageClass,
-    Topology,
+    NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
+    Queue, StorageClass, Topology,
 };
 use gpu_batch_policies::facts::{AMOUNT_MAX, PodFacts};
 use proptest::prelude::*;
@@ -122,6 +122,7 @@ fn kinds_and_paths_are_those_of_the_engine_and_the_api_server() {
     let watched = [
         (Node::KIND, Node::PATH),
         (Pod::KIND, Pod::PATH),
+        (NodeResourceTopology::KIND, NodeResourceTopology::PATH),
         (Queue::KIND, Queue::PATH),
         (PodGroup::KIND, PodGroup::PATH),
         (NativePodGroup::KIND, NativePodGroup::PATH),

@@ -160,6 +160,8 @@ pub struct ContainerPort {
 pub struct PodStatus {
     /// `phase`.
     pub phase: Option<Box<str>>,
+    /// `reason`: why the kubelet has rejected the pod.
+    pub reason: Option<Box<str>>,
     /// `nominatedNodeName`.
     pub nominated_node_name: Option<Box<str>>,
     /// `startTime`.

@@ -29,7 +29,7 @@ pub(super) fn collection(kind: Kind, place: &Place) -> String {
         Kind::NativePodGroup => {
             format!("/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups")
         }
-        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Kind::Storage(_) | Kind::Numa => unreachable!("{NO_VOLUMES}"),
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn manifest(object: &Object, place: &Place, names: &Names) -> Value {
                 "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
             });
         }
-        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Object::Storage(_) | Object::Numa(_) => unreachable!("{NO_VOLUMES}"),
     }
     value
 }
@@ -143,7 +143,7 @@ pub(super) fn replacement(object: &Object, place: &Place, names: &Names, now: Va
         | Object::DisruptionBudget(_) => {
             copy(&new, &mut body, &["spec"]);
         }
-        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Object::Storage(_) | Object::Numa(_) => unreachable!("{NO_VOLUMES}"),
     }
     body["metadata"]["uid"] = object.uid().map_or(Value::Null, |uid| uid_text(uid, names));
     body

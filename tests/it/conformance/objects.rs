@@ -23,14 +23,14 @@ pub(super) struct Place {
     pub(super) namespace: Box<str>,
 }
 
-/// Why nothing is said here about claims and volumes.
-pub(super) const NO_VOLUMES: &str = "no sequence has claims or volumes";
+/// Why nothing is said here about claims, volumes and NUMA nodes.
+pub(super) const NO_VOLUMES: &str = "no sequence has claims, volumes or NUMA nodes";
 
-/// The kinds of which sequences have objects: all but those about volumes, of which the model does
-/// nothing that depends on what they say.
+/// The kinds of which sequences have objects: all but those about volumes and NUMA
+/// nodes, of which the model does nothing that depends on what they say.
 pub(super) fn kinds() -> Vec<Kind> {
     let all = Kind::ALL.into_iter();
-    all.filter(|kind| !matches!(kind, Kind::Storage(_)))
+    all.filter(|kind| !matches!(kind, Kind::Storage(_) | Kind::Numa))
         .collect()
 }
 
@@ -50,7 +50,7 @@ impl Place {
             Kind::PodGroup | Kind::NativePodGroup => &["g", "h"],
             Kind::DisruptionBudget => &["b1", "b2"],
             Kind::Topology | Kind::PriorityClass | Kind::Namespace | Kind::Job => &["k"],
-            Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
+            Kind::Storage(_) | Kind::Numa => unreachable!("{NO_VOLUMES}"),
         };
         let name = *random.pick(choices);
         let namespaced = matches!(
@@ -138,7 +138,7 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
             allowed: u32::try_from(random.below(3)).unwrap(),
             problems: Vec::new(),
         }),
-        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Kind::Storage(_) | Kind::Numa => unreachable!("{NO_VOLUMES}"),
     }
 }
 
@@ -300,7 +300,7 @@ pub(super) fn change(object: &mut Object, place: &Place, random: &mut Random) {
             // A status in a PUT is passed over.
             facts.allowed += 1;
         }
-        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Object::Storage(_) | Object::Numa(_) => unreachable!("{NO_VOLUMES}"),
     }
 }
 
@@ -384,6 +384,6 @@ pub(super) fn set_uid(object: &mut Object, uid: Uid) {
         Object::Namespace(facts) => facts.uid = uid,
         Object::DisruptionBudget(facts) => facts.uid = uid,
         Object::PriorityClass(_) => {}
-        Object::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Object::Storage(_) | Object::Numa(_) => unreachable!("{NO_VOLUMES}"),
     }
 }

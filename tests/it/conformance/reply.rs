@@ -76,7 +76,7 @@ pub(super) fn seen(kind: Kind, raw: Value) -> Result<Seen, String> {
         Kind::Namespace => convert::<Namespace>(&raw),
         Kind::Job => convert::<Job>(&raw),
         Kind::DisruptionBudget => convert::<DisruptionBudget>(&raw),
-        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Kind::Storage(_) | Kind::Numa => unreachable!("{NO_VOLUMES}"),
     };
     Ok(Seen {
         version,

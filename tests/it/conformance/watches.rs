@@ -177,6 +177,6 @@ fn path_of(kind: Kind) -> &'static str {
         Kind::Namespace => Namespace::PATH,
         Kind::Job => Job::PATH,
         Kind::DisruptionBudget => DisruptionBudget::PATH,
-        Kind::Storage(_) => unreachable!("{NO_VOLUMES}"),
+        Kind::Storage(_) | Kind::Numa => unreachable!("{NO_VOLUMES}"),
     }
 }

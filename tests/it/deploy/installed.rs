@@ -12,6 +12,7 @@ use super::requests::allowed;
 use crate::chart::{CHART, Helm};
 use crate::cluster::{self, Cluster, stays, until};
 use crate::http;
+use crate::numa;
 use crate::volumes::{claims, disk, selected, storage_class, with_claim};
 use crate::work::{ensure, patched};
 
@@ -50,6 +51,7 @@ async fn an_installed_chart_lets_the_program_do_its_work_and_nothing_else() {
     requests_are_served_before_those_of_others(&cluster).await;
 
     let [node] = cluster.nodes(["r1"]).await;
+    numa::define(&cluster).await;
     let mut program = Program::start(&cluster).await;
     until("readiness", async || {
         let (status, page) = http::get(program.address, "/readyz").await;

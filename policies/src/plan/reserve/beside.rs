@@ -123,8 +123,8 @@ impl Planner {
         // What is withheld keeps amounts on nodes, but no host ports or cards, and nothing under
         // the bounds of queues.
         let mut placed = txn.placed_since(begin).iter();
-        let is_certain = !uses_up
-            && placed.all(|(pod, _)| state.classes[state.pods[*pod].class].asks_for_amounts());
+        let is_certain =
+            !uses_up && placed.all(|(pod, _)| state.counts_by_amounts(state.pods[*pod].class));
         let is_kept = is_placed
             && (is_certain || self.are_kept_beside(state, asker, (txn, begin), others, work));
         if !is_kept {

@@ -106,7 +106,7 @@ impl Reservations {
         let mut classes = promised.iter().map(|(.., class)| *class);
         let may_run = classes.all(|class| {
             state.refresh(class);
-            let is_counted = state.classes[class].asks_for_amounts();
+            let is_counted = state.counts_by_amounts(class);
             let table = state.table_as_of(class);
             is_counted && table.is_some_and(|table| table.is_eligible(node))
         });

@@ -58,8 +58,9 @@ pub(super) fn fits_back(state: &ClusterState, unit: &Unit) -> bool {
         && has_ports_and_cards(state, unit)
 }
 
-/// Whether the host ports and the cards of the pods of a unit are free where they stood. On a node
-/// where they need cards in several ways, that is not told: they count as taken.
+/// Whether the host ports, the cards and the NUMA nodes of the pods of a unit are free where they
+/// stood. On a node where they need cards or NUMA nodes in several ways, that is not told: they
+/// count as taken.
 fn has_ports_and_cards(state: &ClusterState, unit: &Unit) -> bool {
     let mut with_cards: BTreeMap<NodeId, (ClassId, u32)> = BTreeMap::new();
     for (pod, node) in &unit.pods {
@@ -68,7 +69,8 @@ fn has_ports_and_cards(state: &ClusterState, unit: &Unit) -> bool {
         if !state.nodes[*node].ports_free(&class.shape.host_ports) {
             return false;
         }
-        if class.cards.is_some() {
+        let is_aligned = state.nodes[*node].cells.is_some() && class.is_aligned();
+        if class.cards.is_some() || is_aligned {
             let (first, count) = with_cards.entry(*node).or_insert((id, 0));
             if *first != id {
                 return false;

@@ -231,7 +231,7 @@ fn judge(
                 judged.would_hold = free;
             } else if free == 0 {
                 judged.lacking = Some(node.lacking(class));
-                judged.refused = Some(filter_of(state, node.lacking(class)));
+                judged.refused = Some(filter_of(state, missing.class, node));
             } else if allowed(state, missing, judged.model) == 0 {
                 let product = known.gpu.product.clone().unwrap_or_default();
                 judged.refused = Some(Filter::ModelLimit(product));

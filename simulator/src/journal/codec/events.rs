@@ -37,6 +37,7 @@ variants! {
         8 Job,
         9 DisruptionBudget,
         10 Storage { 0: kind },
+        11 Numa,
     }
     Object {
         0 Node { 0: node },
@@ -49,6 +50,7 @@ variants! {
         7 Job { 0: job },
         8 DisruptionBudget { 0: disruption_budget },
         9 Storage { 0: storage },
+        10 Numa { 0: numa },
     }
     ObjectKey {
         0 Node { 0: name, 1: uid },
@@ -61,6 +63,7 @@ variants! {
         7 Job { 0: uid },
         8 DisruptionBudget { 0: namespace, 1: name },
         9 Storage { 0: kind, 1: namespace, 2: name },
+        10 Numa { 0: name },
     }
     Outcome {
         0 Done,

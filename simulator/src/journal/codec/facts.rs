@@ -2,14 +2,15 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    CardFacts, CardNeed, ConditionStatus, DisruptionBudgetFacts, GangHints, GroupSource, HostPort,
+    AlignedContainer, AlignmentPolicy, AlignmentScope, CardFacts, CardNeed, CellResource,
+    ConditionStatus, ContainerRole, DisruptionBudgetFacts, GangHints, GroupSource, HostPort,
     JobFacts, LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts,
-    NodeCondition, NodeFacts, NodeFeature, NodeSelectorTerm, OwnerReference, OwnerRuntimes,
-    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase,
-    PodSelection, PodShape, PodTerm, Preferences, PreferredNodes, PreferredPods,
-    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
-    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
-    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    NodeCondition, NodeFacts, NodeFeature, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference,
+    OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind,
+    PodLabels, PodPhase, PodSelection, PodShape, PodTerm, Preferences, PreferredNodes,
+    PreferredPods, PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
+    Relations, ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint,
+    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
     TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
@@ -54,9 +55,9 @@ fields! {
     Taint { key, value, effect }
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards, phase,
-        deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts, gates, shape,
-        claims, labels, pod_group, sub_group, queue, native_group, owner, deployment, hints,
-        bound_queue, bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
+        is_misaligned, deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts,
+        gates, shape, claims, labels, pod_group, sub_group, queue, native_group, owner, deployment,
+        hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }
     OwnerReference { api_version, kind, name, uid }
@@ -66,8 +67,8 @@ fields! {
     }
     ScheduledCondition { reason, message }
     PodShape {
-        requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
-        features, relations, preferences, volumes, unsupported,
+        requests, largest_container, aligned, cards, node_selector, node_affinity, tolerations,
+        host_ports, features, relations, preferences, volumes, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
     Preferences { namespace, nodes, pods, spread }
@@ -112,6 +113,10 @@ fields! {
     NamespaceFacts { name, uid, labels, problems }
     TopologyFacts { name, uid, levels, problems }
     TopologyLevel { name, node_label }
+    NumaFacts { name, uid, policy, scope, cells, problems }
+    NumaCell { number, resources }
+    CellResource { name, capacity, allocatable, available }
+    AlignedContainer { role, amounts }
     CardFacts { memory_mib }
     TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
@@ -119,6 +124,9 @@ fields! {
 }
 
 variants! {
+    AlignmentPolicy { 0 None, 1 BestEffort, 2 Restricted, 3 SingleCell }
+    AlignmentScope { 0 Container, 1 Pod }
+    ContainerRole { 0 Init, 1 Sidecar, 2 Main }
     ConditionStatus { 0 True, 1 False, 2 Unknown }
     NodeFeature { 0 RestartAllContainers, 1 UserNamespacesHostNetwork }
     TaintEffect { 0 NoSchedule, 1 PreferNoSchedule, 2 NoExecute }

@@ -6,8 +6,8 @@ use crate::kube::convert::problems::in_plain_words;
 use crate::kube::convert::{Converter, Watched, limits};
 use crate::kube::objects::{
     Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
-    NativePodGroup, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
-    Queue, StorageClass, Topology,
+    NativePodGroup, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod,
+    PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::Problem;
@@ -73,6 +73,13 @@ impl Known {
             "CSIStorageCapacity",
             true,
             plain::<CsiStorageCapacity>,
+        ),
+        Self::new(
+            "topology.node.k8s.io",
+            "v1alpha2",
+            "NodeResourceTopology",
+            false,
+            plain::<NodeResourceTopology>,
         ),
         Self::new("batch", "v1", "Job", true, plain::<Job>),
         Self::new(

@@ -41,6 +41,11 @@ fn every_kind_of_the_engine_is_read() {
         ("v1", "Pod", Kind::Pod),
         ("v1", "Namespace", Kind::Namespace),
         ("batch/v1", "Job", Kind::Job),
+        (
+            "topology.node.k8s.io/v1alpha2",
+            "NodeResourceTopology",
+            Kind::Numa,
+        ),
         ("policy/v1", "PodDisruptionBudget", Kind::DisruptionBudget),
         ("scheduling.k8s.io/v1", "PriorityClass", Kind::PriorityClass),
         (

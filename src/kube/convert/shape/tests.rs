@@ -1,5 +1,7 @@
 use super::*;
-use gpu_batch_policies::facts::{MatchOperator, MatchRequirement, NodeSelectorTerm, Problem};
+use gpu_batch_policies::facts::{
+    AlignedContainer, ContainerRole, MatchOperator, MatchRequirement, NodeSelectorTerm, Problem,
+};
 use serde_json::{Value, json};
 
 fn shape_of(spec: Value) -> (PodShape, Vec<Problem>) {
@@ -264,6 +266,10 @@ fn a_foreign_pod_has_requests_and_ports_alone() {
     .unwrap();
     let expected = PodShape {
         requests: vec![("nvidia.com/gpu".into(), 1), ("pods".into(), 1)],
+        aligned: vec![AlignedContainer {
+            role: ContainerRole::Main,
+            amounts: vec![("nvidia.com/gpu".into(), 1)],
+        }],
         host_ports: vec![port(1, Protocol::Tcp, "")],
         ..PodShape::default()
     };

@@ -238,6 +238,7 @@ static CLAIM_SOURCE: Message = Message(&[(1, "claimName", Text)]);
 static POD_STATUS: Message = Message(&[
     (1, "phase", Text),
     (2, "conditions", List(&Inner(&POD_CONDITION))),
+    (4, "reason", Text),
     (7, "startTime", Time),
     (8, "containerStatuses", List(&Inner(&CONTAINER_STATUS))),
     (10, "initContainerStatuses", List(&Inner(&CONTAINER_STATUS))),
