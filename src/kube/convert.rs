@@ -35,6 +35,7 @@ mod unsupported;
 
 pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
+pub use preference::ClusterPreferences;
 
 pub(crate) use identity::named_uid;
 pub(crate) use keys::{OF_BINDINGS, OF_LIFTING, of_owner as unknown_keys_of_owner};
@@ -85,6 +86,7 @@ pub struct Converter {
     extended: Option<Box<str>>,
     /// The conditions of nodes that are kept, each with the status in which it is kept.
     conditions: Vec<(Box<str>, ConditionStatus)>,
+    preferences: ClusterPreferences,
     now_ms: UnixMs,
     shapes: Shared<PodShape>,
     labels: Shared<Labels>,
@@ -106,6 +108,7 @@ impl Converter {
             scheduler_name: scheduler_name.into(),
             extended: None,
             conditions: Vec::new(),
+            preferences: ClusterPreferences::default(),
             now_ms,
             shapes: Shared::default(),
             labels: Shared::default(),
@@ -127,6 +130,13 @@ impl Converter {
     #[must_use]
     pub fn with_conditions(mut self, conditions: Vec<(Box<str>, ConditionStatus)>) -> Self {
         self.conditions = conditions;
+        self
+    }
+
+    /// Adds these preferences to what pods state.
+    #[must_use]
+    pub fn with_preferences(mut self, preferences: ClusterPreferences) -> Self {
+        self.preferences = preferences;
         self
     }
 

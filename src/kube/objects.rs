@@ -15,10 +15,11 @@ mod storage;
 mod values;
 
 pub use kinds::{
-    DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy, Job, JobSpec,
-    Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus, OnExitCodes,
-    OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate, PriorityClass, Queue,
-    SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
+    ContainerImage, DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy,
+    Job, JobSpec, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
+    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate,
+    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
+    TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use pod::{
@@ -26,8 +27,8 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, ClaimSource, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm,
-    PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
+    Affinity, ClaimSource, ImageSource, LabelSelector, NodeAffinity, NodeSelector,
+    NodeSelectorTerm, PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
     TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 pub use storage::{

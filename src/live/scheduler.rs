@@ -89,6 +89,7 @@ impl Scheduler {
             settings,
             scheduler_name,
             serve_address,
+            preferences,
             extender,
             lease,
             ..
@@ -121,6 +122,7 @@ impl Scheduler {
             Converter::new(&scheduler_name, shared.handles.clock.now_ms())
                 .with_extended(extended.as_deref())
                 .with_conditions(settings.health.conditions())
+                .with_preferences(preferences)
         });
         let recorded = journal.is_some();
         let recording = journal.map(|file| Recording::start(file, &settings, &handles.metrics));

@@ -55,6 +55,10 @@ impl ClusterState {
             self.uncharge_node(id);
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
+        let images_before = before.map_or(&[][..], |before| &before.images);
+        if images_before != facts.images {
+            self.images.change(id, images_before, &facts.images);
+        }
         let model = self.model_entry(&gpu);
         let model_id = gpu
             .product
@@ -100,6 +104,7 @@ impl ClusterState {
         self.capacity.node_removed(id);
         self.ailments.forget(id);
         self.offered.remove(&known);
+        self.images.change(id, &known.facts.images, &[]);
         self.nodes[id].known = Some(known);
         self.uncharge_node(id);
         self.nodes[id].known = None;

@@ -58,7 +58,7 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 }
 
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
-    let shape = shape::own(pod, &mut problems);
+    let shape = shape::own(pod, converter.preferences, &mut problems);
     let hints = hints::hints(pod, converter, &mut problems);
     unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
@@ -263,7 +263,7 @@ fn annotation(pod: &Pod, key: &str) -> Option<Box<str>> {
         .then(|| value.into())
 }
 
-fn owner(pod: &Pod) -> Option<OwnerReference> {
+pub(super) fn owner(pod: &Pod) -> Option<OwnerReference> {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true))?;
     let namespace = &pod.metadata.namespace;

@@ -162,8 +162,17 @@ pub struct Volume {
     pub claim: Option<ClaimSource>,
     /// `ephemeral`: a claim that is made for the pod.
     pub is_ephemeral: bool,
+    /// `image`: what is in a container image.
+    pub image: Option<ImageSource>,
     /// The field that holds another source by which it restricts nodes, e.g. `iscsi`.
     pub restricting: Option<&'static str>,
+}
+
+/// `image` of a volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct ImageSource {
+    /// `reference`.
+    pub reference: Option<Box<str>>,
 }
 
 /// `persistentVolumeClaim` of a volume.
@@ -216,6 +225,10 @@ impl<'de> Visitor<'de> for VolumeVisitor {
                 volume.claim = map.next_value()?;
                 continue;
             }
+            if let VolumeField::Image = field {
+                volume.image = map.next_value()?;
+                continue;
+            }
             let present = map.next_value::<Option<IgnoredAny>>()?.is_some();
             match field {
                 VolumeField::Ephemeral => volume.is_ephemeral = present,
@@ -232,6 +245,7 @@ enum VolumeField {
     Name,
     Claim,
     Ephemeral,
+    Image,
     /// One of [`Volume::RESTRICTING`].
     Restricting(&'static str),
     Other,
@@ -258,6 +272,7 @@ impl Visitor<'_> for VolumeFieldVisitor {
             "name" => VolumeField::Name,
             "persistentVolumeClaim" => VolumeField::Claim,
             "ephemeral" => VolumeField::Ephemeral,
+            "image" => VolumeField::Image,
             _ => match restricting.find(|source| *source == name) {
                 Some(source) => VolumeField::Restricting(source),
                 None => VolumeField::Other,
