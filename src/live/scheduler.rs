@@ -135,12 +135,7 @@ impl Scheduler {
             relist,
             recording,
         );
-        let (sender, ended) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("engine".to_owned())
-            // The receiver is gone if the scheduler was dropped.
-            .spawn(move || drop(sender.send(driver.run())))
-            .map_err(SchedulerError::Thread)?;
+        let ended = start_engine(driver)?;
         Ok(Self {
             handles,
             in_force,
@@ -268,6 +263,17 @@ async fn extend(
     info!("serving kube-scheduler as an extender on {address}");
     tasks.spawn(extender.serve(listener));
     Ok(Some(address))
+}
+
+/// Starts the thread of the engine. What is received tells how the engine has ended.
+fn start_engine(driver: Driver) -> Result<oneshot::Receiver<Ended>, SchedulerError> {
+    let (sender, ended) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("engine".to_owned())
+        // The receiver is gone if the scheduler was dropped.
+        .spawn(move || drop(sender.send(driver.run())))
+        .map_err(SchedulerError::Thread)?;
+    Ok(ended)
 }
 
 /// Starts a watcher for each kind, in the order in which lists are best read: objects that others

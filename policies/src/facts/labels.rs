@@ -77,8 +77,8 @@ impl PodLabels {
         }
     }
 
-    /// The value of a label, or the UID under [`CONTROLLER`]; `None` where it is absent. `pod` and `owner`: the name of the pod and
-    /// its controlling owner.
+    /// The value of a label, or the UID under [`CONTROLLER`]; `None` where it is absent. `pod` and
+    /// `owner`: the name of the pod and its controlling owner.
     #[must_use]
     pub fn value<'labels>(
         &'labels self,

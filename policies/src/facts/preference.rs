@@ -3,8 +3,8 @@
 use super::{NodeSelectorTerm, PodSelection, SpreadRule};
 use alloc::{boxed::Box, vec::Vec};
 
-/// The preferences that a pod states, and those that the cluster adds. That a pod tolerates a taint with `PreferNoSchedule` is one,
-/// too, and stands in its tolerations.
+/// The preferences that a pod states, and those that the cluster adds. That a pod tolerates a taint
+/// with `PreferNoSchedule` is one, too, and stands in its tolerations.
 ///
 /// Sources: the plugins NodeAffinity, InterPodAffinity, PodTopologySpread and ImageLocality of
 /// kube-scheduler, where they score.

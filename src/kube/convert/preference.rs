@@ -2,7 +2,7 @@
 //! between pods, and spread with `ScheduleAnyway`; and what the cluster adds to that.
 
 use super::problems::Problems;
-use super::{limits, pod, relation, resources, selector};
+use super::{identity, limits, relation, resources, selector};
 use crate::kube::objects::{Pod, PodAffinity};
 use gpu_batch_policies::facts::{
     CONTROLLER, LabelSelector, Preferences, PreferredImages, PreferredNodes, PreferredPods,
@@ -62,7 +62,7 @@ pub(super) fn own(
 /// The constraints that a pod has which states none: it keeps to few pods of its controller. The
 /// controller's selector, by which kube-scheduler counts, selects the controller's own pods.
 fn default_spread(pod: &Pod) -> Vec<SpreadRule> {
-    let owner = pod::owner(pod)
+    let owner = identity::owner(pod)
         .filter(|owner| SPREAD_OWNERS.contains(&(&*owner.api_version, &*owner.kind)));
     let Some(owner) = owner else {
         return Vec::new();
