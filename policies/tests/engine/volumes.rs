@@ -69,6 +69,22 @@ fn a_pod_goes_where_its_volume_is() {
 }
 
 #[test]
+fn remedies_are_volumes_that_nodes_with_room_reach() {
+    let mut world = World::of((
+        zones(),
+        volume("v", 1).reached_from(ZONE, "b").of_claim("data"),
+        claim("data", "").bound_to("v"),
+        pod("f", 8).on("b1"),
+        pod("g", 8).on("b2"),
+        pod("p", 8).claims("data"),
+    ));
+    let remedies = world.explain("pod/p").remedies;
+    let remedy = "volumes that other nodes in the cluster reach: 2 nodes that had volume node \
+        affinity conflict have free room for 2 members";
+    assert!(remedies.iter().any(|one| one == remedy), "{remedies:?}");
+}
+
+#[test]
 fn a_pod_stays_in_the_zone_that_a_volume_has_as_a_label() {
     let of_zone = |zones: &str| {
         let labelled =

@@ -17,8 +17,9 @@ use alloc::{
     string::String,
 };
 
-/// What the names of amounts of attached volumes begin with; the name of the driver follows.
-const ATTACHED: &str = "attachable-volumes-csi-";
+/// What the names of amounts of attached volumes begin with; the name of the driver follows. They
+/// stand in sentences about what is missing.
+const ATTACHED: &str = "attachable volumes of ";
 
 /// How many volumes can be attached to a node that does not limit it.
 const UNLIMITED: Amount = 1 << 40;
