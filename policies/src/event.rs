@@ -96,7 +96,7 @@ pub enum Kind {
 impl Kind {
     /// Every kind, in the order in which the kinds are best listed: objects that others refer to
     /// come first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Namespace,
         Self::PriorityClass,
         Self::Topology,
@@ -107,6 +107,7 @@ impl Kind {
         Self::Storage(StorageKind::ALL[3]),
         Self::Storage(StorageKind::ALL[4]),
         Self::Storage(StorageKind::ALL[5]),
+        Self::Storage(StorageKind::ALL[6]),
         Self::Node,
         Self::DisruptionBudget,
         Self::Job,
@@ -137,6 +138,7 @@ impl Kind {
             Self::Storage(StorageKind::CsiNode) => (STORAGE, "CSINode"),
             Self::Storage(StorageKind::CsiDriver) => (STORAGE, "CSIDriver"),
             Self::Storage(StorageKind::Capacity) => (STORAGE, "CSIStorageCapacity"),
+            Self::Storage(StorageKind::Attachment) => (STORAGE, "VolumeAttachment"),
         }
     }
 }

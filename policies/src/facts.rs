@@ -56,9 +56,9 @@ pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
 pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use storage::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    StorageClassFacts, StorageFacts, StorageKind, VolumeFacts, VolumeNeeds, VolumePlaces,
-    ZONE_LABELS, ZoneLabel,
+    AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
+    CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts, StorageKind, VolumeFacts,
+    VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel,
 };
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

@@ -95,6 +95,8 @@ pub struct Converter {
     priority_classes: BTreeMap<Box<str>, (i64, bool)>,
     /// The PriorityClass of pods in files that name none.
     default_priority_class: Option<Box<str>>,
+    /// The StorageClass of claims in files that name none: when it was created, and its name.
+    default_storage_class: Option<(UnixMs, Box<str>)>,
     /// Why the API server would have refused the Node, or the pod of ours, that was read last. Only
     /// objects from files have such problems.
     impossible: Vec<Problem>,
@@ -114,6 +116,7 @@ impl Converter {
             labels: Shared::default(),
             priority_classes: BTreeMap::new(),
             default_priority_class: None,
+            default_storage_class: None,
             impossible: Vec::new(),
         }
     }

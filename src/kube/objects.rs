@@ -32,10 +32,10 @@ pub use rules::{
     TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 pub use storage::{
-    ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec, CsiNode, CsiNodeDriver,
-    CsiNodeSpec, CsiSource, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
-    StorageClass, TopologyRequirement, TopologyTerm, VolumeCount, VolumeNodeAffinity, VolumePhase,
-    VolumeSpec,
+    AttachedSource, AttachmentSpec, ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec,
+    CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, CsiStorageCapacity, InTreeSource,
+    PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyRequirement, TopologyTerm,
+    VolumeAttachment, VolumeCount, VolumeNodeAffinity, VolumePhase, VolumeSpec,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

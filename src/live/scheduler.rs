@@ -289,6 +289,7 @@ fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, converter: &dyn Fn
     watch_kind::<objects::CsiStorageCapacity>(tasks, shared, converter);
     watch_kind::<objects::PersistentVolume>(tasks, shared, converter);
     watch_kind::<objects::PersistentVolumeClaim>(tasks, shared, converter);
+    watch_kind::<objects::VolumeAttachment>(tasks, shared, converter);
     watch_kind::<objects::Node>(tasks, shared, converter);
     watch_kind::<objects::DisruptionBudget>(tasks, shared, converter);
     watch_kind::<objects::Job>(tasks, shared, converter);

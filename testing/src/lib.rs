@@ -27,7 +27,9 @@ mod world;
 pub use sketch::{
     Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };
-pub use volumes::{DRIVER, capacity, claim, csi_driver, csi_node, storage_class, volume};
+pub use volumes::{
+    DRIVER, attachment, capacity, claim, csi_driver, csi_node, storage_class, volume,
+};
 pub use world::{To, World, conflict, lost, refused, throttled};
 
 /// The time at which every world begins.

@@ -53,6 +53,7 @@ impl Generator {
             Storage(StorageKind::CsiNode),
             Storage(StorageKind::CsiDriver),
             Storage(StorageKind::Capacity),
+            Storage(StorageKind::Attachment),
         ];
         *self.random.pick(&kinds)
     }

@@ -56,7 +56,7 @@ func decodeObject(text []byte) (runtime.Object, error) {
 // Whatever plugins know of these kinds they read in the stores when they are asked.
 type exchanged struct {
 	namespaces, claims, volumes, classes, csiNodes, drivers, capacities cache.Store
-	replicaSets, statefulSets, replicationControllers                   cache.Store
+	replicaSets, statefulSets, replicationControllers, attachments      cache.Store
 }
 
 func exchangedOf(factory informers.SharedInformerFactory) *exchanged {
@@ -70,6 +70,7 @@ func exchangedOf(factory informers.SharedInformerFactory) *exchanged {
 		drivers:    storage.CSIDrivers().Informer().GetStore(),
 		capacities: storage.CSIStorageCapacities().Informer().GetStore(),
 
+		attachments:            storage.VolumeAttachments().Informer().GetStore(),
 		replicaSets:            apps.ReplicaSets().Informer().GetStore(),
 		statefulSets:           apps.StatefulSets().Informer().GetStore(),
 		replicationControllers: core.ReplicationControllers().Informer().GetStore(),
@@ -93,6 +94,8 @@ func (e *exchanged) of(object runtime.Object) cache.Store {
 		return e.drivers
 	case *storagev1.CSIStorageCapacity:
 		return e.capacities
+	case *storagev1.VolumeAttachment:
+		return e.attachments
 	case *appsv1.ReplicaSet:
 		return e.replicaSets
 	case *appsv1.StatefulSet:
@@ -108,7 +111,7 @@ func (e *exchanged) replace(objects []runtime.Object) (bool, error) {
 	lists := map[cache.Store][]any{
 		e.namespaces: nil, e.claims: nil, e.volumes: nil, e.classes: nil,
 		e.csiNodes: nil, e.drivers: nil, e.capacities: nil,
-		e.replicaSets: nil, e.statefulSets: nil, e.replicationControllers: nil,
+		e.replicaSets: nil, e.statefulSets: nil, e.replicationControllers: nil, e.attachments: nil,
 	}
 	for _, object := range objects {
 		store := e.of(object)

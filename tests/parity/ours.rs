@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gpu_batch::kube::convert::{ClusterPreferences, Converter, Watched};
 use gpu_batch::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, PersistentVolume,
-    PersistentVolumeClaim, Pod, StorageClass,
+    PersistentVolumeClaim, Pod, StorageClass, VolumeAttachment,
 };
 use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::engine::Engine;
@@ -140,6 +140,7 @@ fn seen_of_kind(object: &Value, converter: &mut Converter) -> Option<Object> {
         "StorageClass" => seen::<StorageClass>(object, converter),
         "CSINode" => seen::<CsiNode>(object, converter),
         "CSIDriver" => seen::<CsiDriver>(object, converter),
+        "VolumeAttachment" => seen::<VolumeAttachment>(object, converter),
         "CSIStorageCapacity" => seen::<CsiStorageCapacity>(object, converter),
         _ => None,
     }

@@ -23,6 +23,9 @@ pub(super) struct Images(BTreeMap<Box<str>, BTreeMap<NodeId, u64>>);
 impl Images {
     /// Takes in that a node has other images than before.
     pub(super) fn change(&mut self, node: NodeId, before: &[NodeImage], now: &[NodeImage]) {
+        if before == now {
+            return;
+        }
         for image in before {
             if let Some(nodes) = self.0.get_mut(&image.name) {
                 nodes.remove(&node);

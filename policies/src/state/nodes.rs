@@ -20,7 +20,7 @@ impl ClusterState {
     }
 
     pub(crate) fn apply_node(&mut self, mut facts: NodeFacts, now_ms: UnixMs) {
-        self.storage.add_amounts(&mut facts);
+        self.add_amounts(&mut facts);
         let id = self.node_id(&facts.name);
         let known = self.nodes[id].known.take();
         let before = known.as_ref().map(|known| &known.facts);
@@ -56,9 +56,7 @@ impl ClusterState {
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
         let images_before = before.map_or(&[][..], |before| &before.images);
-        if images_before != facts.images {
-            self.images.change(id, images_before, &facts.images);
-        }
+        self.images.change(id, images_before, &facts.images);
         let model = self.model_entry(&gpu);
         let model_id = gpu
             .product

@@ -8,9 +8,9 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    LabelSelector, NodeSelectorTerm, PodFacts, PodShape, StorageClassFacts, StorageFacts, Uid,
-    VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
+    AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
+    CsiDriverFacts, CsiNodeFacts, LabelSelector, NodeSelectorTerm, PodFacts, PodShape,
+    StorageClassFacts, StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
 };
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
@@ -167,6 +167,7 @@ fn storage() -> Vec<StorageFacts> {
         is_available: true,
         is_deleting: false,
         csi: Some(("disks".into(), "d-1".into())),
+        is_in_tree: true,
     };
     let class = StorageClassFacts {
         name: "fast".into(),
@@ -194,6 +195,12 @@ fn storage() -> Vec<StorageFacts> {
             tells_capacity: true,
         }),
         StorageFacts::Capacity(capacity),
+        StorageFacts::Attachment(AttachmentFacts {
+            name: "csi-1".into(),
+            driver: "disks".into(),
+            node: "n1".into(),
+            volume: Some("pv".into()),
+        }),
     ]
 }
 

@@ -187,7 +187,7 @@ pub struct ClaimSource {
 impl Volume {
     /// Sources beside claims that kube-scheduler judges: disks that only one pod or node may use at
     /// a time, and disks of which a node attaches only so many.
-    const RESTRICTING: [&'static str; 8] = [
+    const RESTRICTING: [&'static str; 7] = [
         "awsElasticBlockStore",
         "azureDisk",
         "cinder",
@@ -195,7 +195,6 @@ impl Volume {
         "iscsi",
         "portworxVolume",
         "rbd",
-        "vsphereVolume",
     ];
 }
 

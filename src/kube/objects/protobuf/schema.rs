@@ -228,7 +228,6 @@ static VOLUME_SOURCE: Message = Message(&[
     (10, "persistentVolumeClaim", Inner(&CLAIM_SOURCE)),
     (11, "rbd", Present),
     (13, "cinder", Present),
-    (20, "vsphereVolume", Present),
     (22, "azureDisk", Present),
     (24, "portworxVolume", Present),
     (29, "ephemeral", Present),
