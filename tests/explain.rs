@@ -13,6 +13,7 @@
 mod golden;
 
 use golden::{check, gpu_batch, transcript};
+use gpu_batch::kube::convert::ClusterPreferences;
 use gpu_batch::plan::{Reading, read};
 use gpu_batch::views::explain::{ExplanationView, draw};
 use gpu_batch_policies::engine::Engine;
@@ -96,6 +97,7 @@ fn world_of(case: &Path, settings: Settings) -> World {
         namespace: "default",
         now_ms: NOW_MS,
         health: &settings.health,
+        preferences: ClusterPreferences::default(),
     };
     let read = read(None, &[case.join("input.yaml")], reading);
     let mut world = World::with(settings);

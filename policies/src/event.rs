@@ -98,7 +98,7 @@ pub enum Kind {
 impl Kind {
     /// Every kind, in the order in which the kinds are best listed: objects that others refer to
     /// come first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Namespace,
         Self::PriorityClass,
         Self::Topology,
@@ -109,6 +109,7 @@ impl Kind {
         Self::Storage(StorageKind::ALL[3]),
         Self::Storage(StorageKind::ALL[4]),
         Self::Storage(StorageKind::ALL[5]),
+        Self::Storage(StorageKind::ALL[6]),
         Self::Numa,
         Self::Node,
         Self::DisruptionBudget,
@@ -141,6 +142,7 @@ impl Kind {
             Self::Storage(StorageKind::CsiNode) => (STORAGE, "CSINode"),
             Self::Storage(StorageKind::CsiDriver) => (STORAGE, "CSIDriver"),
             Self::Storage(StorageKind::Capacity) => (STORAGE, "CSIStorageCapacity"),
+            Self::Storage(StorageKind::Attachment) => (STORAGE, "VolumeAttachment"),
         }
     }
 }

@@ -373,6 +373,8 @@ pub struct Refused {
     /// The nodes are closed for what is wrong or going on there, for instance a cordon, whatever
     /// the pods ask for.
     pub closed: bool,
+    /// They refuse because of where volumes of the pods are, or can be.
+    pub for_volumes: bool,
 }
 
 /// What a number of nodes did, in words: `1 was unschedulable` for `were unschedulable`.

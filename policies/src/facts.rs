@@ -42,10 +42,10 @@ pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyConstraint,
 };
-pub use labels::PodLabels;
+pub use labels::{CONTROLLER, PodLabels};
 pub use node::{
-    ConditionStatus, HAMI_REGISTER, NodeCondition, NodeFacts, Readiness, Taint, TaintEffect,
-    TopologyFacts, TopologyLevel,
+    ConditionStatus, HAMI_REGISTER, NodeCondition, NodeFacts, NodeImage, Readiness, Taint,
+    TaintEffect, TopologyFacts, TopologyLevel,
 };
 pub use node_term::{MatchRequirement, NodeSelectorTerm};
 pub use numa::{
@@ -54,16 +54,16 @@ pub use numa::{
 };
 pub use owner::OwnerReference;
 pub use pod::{GANG_GATE, GangHints, PodFacts, PodPhase, ScheduledCondition};
-pub use preference::{Preferences, PreferredNodes, PreferredPods};
+pub use preference::{Preferences, PreferredImages, PreferredNodes, PreferredPods};
 pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
 pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use storage::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    StorageClassFacts, StorageFacts, StorageKind, VolumeFacts, VolumeNeeds, VolumePlaces,
-    ZONE_LABELS, ZoneLabel,
+    AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
+    CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts, StorageKind, VolumeFacts,
+    VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel,
 };
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

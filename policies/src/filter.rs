@@ -102,6 +102,14 @@ impl Filter {
             | Self::OthersAntiAffinity => false,
         }
     }
+
+    /// Whether the refusal comes from where volumes are, or can be.
+    pub(crate) fn is_about_volumes(&self) -> bool {
+        matches!(
+            self,
+            Self::VolumeAffinity | Self::NoVolume | Self::VolumeZone
+        )
+    }
 }
 
 impl fmt::Display for Filter {

@@ -91,13 +91,16 @@ pub struct PreferenceScores {
     /// The preferred affinity and anti-affinity between pods, of the pod and of others
     /// (InterPodAffinity).
     pub pods: u32,
+    /// The size of the pod's images that the node has (ImageLocality); 0 where the cluster does not
+    /// prefer such nodes.
+    pub images: u32,
 }
 
 impl PreferenceScores {
     /// The sum by which nodes are ordered, with the weights of kube-scheduler's default profile.
     #[must_use]
     pub fn sum(&self) -> u32 {
-        3 * self.taints + 2 * (self.node_affinity + self.spread + self.pods)
+        3 * self.taints + 2 * (self.node_affinity + self.spread + self.pods) + self.images
     }
 }
 

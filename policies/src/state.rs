@@ -15,7 +15,8 @@ pub(crate) mod class;
 pub(crate) mod domains;
 pub(crate) mod gang;
 pub(crate) mod holds;
-pub(crate) mod kinds;
+pub(crate) mod images;
+mod kinds;
 pub(crate) mod lanes;
 mod listing;
 pub(crate) mod membership;
@@ -57,6 +58,7 @@ use domains::FreeNodes;
 use gang::{Gang, GangKey};
 use hashbrown::HashMap;
 use holds::Holds;
+use images::Images;
 use kinds::Kinds;
 use lanes::Lanes;
 use minima::Minima;
@@ -110,6 +112,7 @@ pub(crate) struct ClusterState {
     budgets: Budgets,
     relations: Relations,
     pub(crate) storage: Storage,
+    images: Images,
     /// Nodes that ask pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
     pub(crate) ailments: Ailments,
@@ -179,6 +182,7 @@ impl ClusterState {
             budgets: Budgets::new(),
             relations: Relations::new(),
             storage: Storage::default(),
+            images: Images::default(),
             softly_tainted: BTreeSet::new(),
             ailments: Ailments::default(),
             numa: Numa::default(),

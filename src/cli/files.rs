@@ -67,6 +67,7 @@ pub(super) fn world(
         namespace: &namespace,
         now_ms,
         health: &configuration.settings.health,
+        preferences: configuration.preferences,
     };
     let Input { objects, notes } =
         plan::read(captured, files, reading).map_err(|error| bad(error.into()))?;

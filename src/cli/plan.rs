@@ -21,7 +21,7 @@ Examples:
   gpu-batch plan -f cluster.yaml -f new-job.yaml --cycles 2 -o json
   kubectl get -A -o json nodes,pods,jobs,namespaces,priorityclasses,\\
 poddisruptionbudgets,persistentvolumeclaims,persistentvolumes,\\
-storageclasses,csinodes,csidrivers,csistoragecapacities,\\
+storageclasses,csinodes,csidrivers,csistoragecapacities,volumeattachments,\\
 queues.gpu-batch.io,podgroups.gpu-batch.io,\\
 topologies.gpu-batch.io | gpu-batch plan -f -
 

@@ -1,5 +1,6 @@
 use super::Failure;
 use super::output::{Output, Results, print};
+use crate::kube::convert::ClusterPreferences;
 use crate::live::config::Configuration;
 use crate::plan::{self, Input, Reading};
 use crate::views::replay::{self, ReplayReport, WhatIfReport};
@@ -138,6 +139,7 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         namespace: "default",
         now_ms: 0,
         health: &Health::default(),
+        preferences: ClusterPreferences::default(),
     };
     let Input { objects, notes: _ } = plan::read(None, files, reading)?;
     let queue = |object| match object {

@@ -37,6 +37,7 @@ mod unsupported;
 
 pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
+pub use preference::ClusterPreferences;
 
 pub(crate) use identity::named_uid;
 pub(crate) use keys::{OF_BINDINGS, OF_LIFTING, of_owner as unknown_keys_of_owner};
@@ -87,6 +88,7 @@ pub struct Converter {
     extended: Option<Box<str>>,
     /// The conditions of nodes that are kept, each with the status in which it is kept.
     conditions: Vec<(Box<str>, ConditionStatus)>,
+    preferences: ClusterPreferences,
     now_ms: UnixMs,
     shapes: Shared<PodShape>,
     labels: Shared<Labels>,
@@ -95,6 +97,8 @@ pub struct Converter {
     priority_classes: BTreeMap<Box<str>, (i64, bool)>,
     /// The PriorityClass of pods in files that name none.
     default_priority_class: Option<Box<str>>,
+    /// The StorageClass of claims in files that name none: when it was created, and its name.
+    default_storage_class: Option<(UnixMs, Box<str>)>,
     /// Why the API server would have refused the Node, or the pod of ours, that was read last. Only
     /// objects from files have such problems.
     impossible: Vec<Problem>,
@@ -108,11 +112,13 @@ impl Converter {
             scheduler_name: scheduler_name.into(),
             extended: None,
             conditions: Vec::new(),
+            preferences: ClusterPreferences::default(),
             now_ms,
             shapes: Shared::default(),
             labels: Shared::default(),
             priority_classes: BTreeMap::new(),
             default_priority_class: None,
+            default_storage_class: None,
             impossible: Vec::new(),
         }
     }
@@ -129,6 +135,13 @@ impl Converter {
     #[must_use]
     pub fn with_conditions(mut self, conditions: Vec<(Box<str>, ConditionStatus)>) -> Self {
         self.conditions = conditions;
+        self
+    }
+
+    /// Adds these preferences to what pods state.
+    #[must_use]
+    pub fn with_preferences(mut self, preferences: ClusterPreferences) -> Self {
+        self.preferences = preferences;
         self
     }
 

@@ -16,10 +16,11 @@ mod storage;
 mod values;
 
 pub use kinds::{
-    DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy, Job, JobSpec,
-    Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus, OnExitCodes,
-    OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate, PriorityClass, Queue,
-    SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
+    ContainerImage, DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy,
+    Job, JobSpec, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
+    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate,
+    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
+    TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use numa::{NodeResourceTopology, TopologyAttribute, TopologyZone, ZoneResource};
@@ -28,15 +29,15 @@ pub use pod::{
     Resources, RestartRule, SchedulingGroup,
 };
 pub use rules::{
-    Affinity, ClaimSource, LabelSelector, NodeAffinity, NodeSelector, NodeSelectorTerm,
-    PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
+    Affinity, ClaimSource, ImageSource, LabelSelector, NodeAffinity, NodeSelector,
+    NodeSelectorTerm, PodAffinity, PodAffinityTerm, PreferredNodeTerm, Requirement, Toleration,
     TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 pub use storage::{
-    ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec, CsiNode, CsiNodeDriver,
-    CsiNodeSpec, CsiSource, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
-    StorageClass, TopologyRequirement, TopologyTerm, VolumeCount, VolumeNodeAffinity, VolumePhase,
-    VolumeSpec,
+    AttachedSource, AttachmentSpec, ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec,
+    CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, CsiStorageCapacity, InTreeSource,
+    PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyRequirement, TopologyTerm,
+    VolumeAttachment, VolumeCount, VolumeNodeAffinity, VolumePhase, VolumeSpec,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

@@ -15,13 +15,14 @@ pub(crate) use check::numbers;
 pub(crate) use file::print_defaults;
 pub use file::{
     ConfigurationFile, ConsolidationFile, EvictionsFile, ExtenderFile, HealthFile, HealthRuleFile,
-    InFlightFile, LeaderElectionFile, LogFile, TimeSlicingFile,
+    InFlightFile, LeaderElectionFile, LogFile, PreferencesFile, TimeSlicingFile,
 };
 pub(crate) use follow::{Follower, InForce};
 pub(crate) use process::is_of_this_machine;
 
 use super::log::LogFormat;
 use crate::extender::ExtenderSettings;
+use crate::kube::convert::ClusterPreferences;
 use crate::kube::execute::LeaseName;
 use gpu_batch_policies::settings::Settings;
 use std::fmt;
@@ -39,6 +40,8 @@ pub struct Configuration {
     pub scheduler_name: String,
     /// Where health, readiness and metrics are served.
     pub serve_address: SocketAddr,
+    /// What the cluster adds to the preferences that pods state.
+    pub preferences: ClusterPreferences,
     /// How kube-scheduler reaches its extender; `None`: it has none.
     pub extender: Option<ExtenderSettings>,
     /// The lease that leaders hold; not used where leadership is assumed.

@@ -89,6 +89,7 @@ impl Scheduler {
             settings,
             scheduler_name,
             serve_address,
+            preferences,
             extender,
             lease,
             ..
@@ -121,6 +122,7 @@ impl Scheduler {
             Converter::new(&scheduler_name, shared.handles.clock.now_ms())
                 .with_extended(extended.as_deref())
                 .with_conditions(settings.health.conditions())
+                .with_preferences(preferences)
         });
         let recorded = journal.is_some();
         let recording = journal.map(|file| Recording::start(file, &settings, &handles.metrics));
@@ -133,12 +135,7 @@ impl Scheduler {
             relist,
             recording,
         );
-        let (sender, ended) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("engine".to_owned())
-            // The receiver is gone if the scheduler was dropped.
-            .spawn(move || drop(sender.send(driver.run())))
-            .map_err(SchedulerError::Thread)?;
+        let ended = start_engine(driver)?;
         Ok(Self {
             handles,
             in_force,
@@ -268,6 +265,17 @@ async fn extend(
     Ok(Some(address))
 }
 
+/// Starts the thread of the engine. What is received tells how the engine has ended.
+fn start_engine(driver: Driver) -> Result<oneshot::Receiver<Ended>, SchedulerError> {
+    let (sender, ended) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("engine".to_owned())
+        // The receiver is gone if the scheduler was dropped.
+        .spawn(move || drop(sender.send(driver.run())))
+        .map_err(SchedulerError::Thread)?;
+    Ok(ended)
+}
+
 /// Starts a watcher for each kind, in the order in which lists are best read: objects that others
 /// refer to come first.
 fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, converter: &dyn Fn() -> Converter) {
@@ -282,6 +290,7 @@ fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, converter: &dyn Fn
     watch_kind::<objects::PersistentVolume>(tasks, shared, converter);
     watch_kind::<objects::PersistentVolumeClaim>(tasks, shared, converter);
     watch_kind::<objects::NodeResourceTopology>(tasks, shared, converter);
+    watch_kind::<objects::VolumeAttachment>(tasks, shared, converter);
     watch_kind::<objects::Node>(tasks, shared, converter);
     watch_kind::<objects::DisruptionBudget>(tasks, shared, converter);
     watch_kind::<objects::Job>(tasks, shared, converter);

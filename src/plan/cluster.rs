@@ -71,7 +71,7 @@ enum Need {
     Extra,
 }
 
-const KINDS: [Listed; 17] = [
+const KINDS: [Listed; 18] = [
     Listed::new("Nodes", "/api/v1/nodes", Need::Vital),
     Listed::new("Pods", "/api/v1/pods", Need::Vital),
     Listed::new("Namespaces", "/api/v1/namespaces", Need::Usual),
@@ -110,6 +110,11 @@ const KINDS: [Listed; 17] = [
     Listed::new(
         "CSIStorageCapacities",
         "/apis/storage.k8s.io/v1/csistoragecapacities",
+        Need::Usual,
+    ),
+    Listed::new(
+        "VolumeAttachments",
+        "/apis/storage.k8s.io/v1/volumeattachments",
         Need::Usual,
     ),
     Listed::new("Queues", "/apis/gpu-batch.io/v1alpha1/queues", Need::Ours),

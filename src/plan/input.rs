@@ -3,7 +3,7 @@
 use super::cluster::Captured;
 use super::source::{Gathered, Source, Sourced};
 use super::{controllers, layers};
-use crate::kube::convert::{Converter, FromFiles, RefusedDocument, from_files};
+use crate::kube::convert::{ClusterPreferences, Converter, FromFiles, RefusedDocument, from_files};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, UnixMs};
 use gpu_batch_policies::settings::Health;
@@ -28,6 +28,8 @@ pub struct Reading<'a> {
     pub now_ms: UnixMs,
     /// Which conditions of nodes are kept.
     pub health: &'a Health,
+    /// What is added to the preferences that pods state.
+    pub preferences: ClusterPreferences,
 }
 
 /// What cluster and files have.
@@ -91,7 +93,8 @@ pub fn read(
     notes.extend(controllers::make_pods(&mut gathered));
     notes.extend(gathered.objects.iter().filter_map(without_status));
     let converter = Converter::new(reading.scheduler_name, reading.now_ms);
-    let mut converter = converter.with_conditions(reading.health.conditions());
+    let converter = converter.with_conditions(reading.health.conditions());
+    let mut converter = converter.with_preferences(reading.preferences);
     let read = from_files(gathered.objects, &mut converter);
     for refused in gathered.refused.iter().chain(&read.refused) {
         let error = refusal(refused);

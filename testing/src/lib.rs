@@ -29,7 +29,9 @@ pub use numa::numa;
 pub use sketch::{
     Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };
-pub use volumes::{DRIVER, capacity, claim, csi_driver, csi_node, storage_class, volume};
+pub use volumes::{
+    DRIVER, attachment, capacity, claim, csi_driver, csi_node, storage_class, volume,
+};
 pub use world::{To, World, conflict, lost, refused, throttled};
 
 /// The time at which every world begins.

@@ -3,10 +3,10 @@
 use crate::{GPU, MODEL, START_MS};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    Amounts, CapacityFacts, CardFacts, CardIndex, CardNeed, ClaimFacts, CsiDriverFacts,
-    CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm,
-    NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape, QueueFacts,
-    QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
+    Amounts, AttachmentFacts, CapacityFacts, CardFacts, CardIndex, CardNeed, ClaimFacts,
+    CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
+    NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape,
+    QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
     TopologyFacts, TopologyLevel, Uid, VolumeFacts,
 };
 use std::sync::Arc;
@@ -461,6 +461,7 @@ things! {
     StorageClassFacts (|class| Object::Storage(StorageFacts::Class(class)));
     CsiNodeFacts (|node| Object::Storage(StorageFacts::CsiNode(node)));
     CsiDriverFacts (|driver| Object::Storage(StorageFacts::CsiDriver(driver)));
+    AttachmentFacts (|attachment| Object::Storage(StorageFacts::Attachment(attachment)));
     CapacityFacts (|capacity| Object::Storage(StorageFacts::Capacity(capacity)));
 }
 

@@ -2,9 +2,9 @@
 
 use crate::Sketch;
 use gpu_batch_policies::facts::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    LabelSelector, MatchOperator, MatchRequirement, NodeSelectorTerm, PodFacts, StorageClassFacts,
-    Uid, VolumeFacts,
+    AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
+    CsiDriverFacts, CsiNodeFacts, LabelSelector, MatchOperator, MatchRequirement, NodeSelectorTerm,
+    PodFacts, StorageClassFacts, Uid, VolumeFacts,
 };
 
 /// The driver of every class, unless a sketch says otherwise.
@@ -66,6 +66,17 @@ pub fn csi_node(names: &str, limit: u32) -> Sketch<CsiNodeFacts> {
     Sketch::each(names, |name| CsiNodeFacts {
         name: name.into(),
         drivers: vec![(DRIVER.into(), Some(limit))],
+    })
+}
+
+/// VolumeAttachments of [`DRIVER`] that attach a volume to a node.
+#[must_use]
+pub fn attachment(names: &str, volume: &str, node: &str) -> Sketch<AttachmentFacts> {
+    Sketch::each(names, |name| AttachmentFacts {
+        name: name.into(),
+        driver: DRIVER.into(),
+        node: node.into(),
+        volume: Some(volume.into()),
     })
 }
 

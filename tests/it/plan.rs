@@ -12,7 +12,7 @@ use crate::cluster::{self, Cluster};
 /// All kinds that a plan may need, as docs/plan.md gives them to kubectl.
 const KINDS: &str = "nodes,pods,jobs,namespaces,priorityclasses,poddisruptionbudgets,\
      persistentvolumeclaims,persistentvolumes,storageclasses,csinodes,csidrivers,\
-     csistoragecapacities,queues.gpu-batch.io,podgroups.gpu-batch.io,topologies.gpu-batch.io";
+     csistoragecapacities,volumeattachments,queues.gpu-batch.io,podgroups.gpu-batch.io,topologies.gpu-batch.io";
 
 async fn plan(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpu-batch"));

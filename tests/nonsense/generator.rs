@@ -54,6 +54,7 @@ impl Generator {
             Storage(StorageKind::CsiDriver),
             Storage(StorageKind::Capacity),
             Numa,
+            Storage(StorageKind::Attachment),
         ];
         *self.random.pick(&kinds)
     }

@@ -4,7 +4,7 @@ use gpu_batch::kube::convert::{Converter, Watched, from_value};
 use gpu_batch::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
     NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
-    Queue, StorageClass, Topology,
+    Queue, StorageClass, Topology, VolumeAttachment,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{Problem, StorageKind};
@@ -42,6 +42,7 @@ pub(crate) fn see(kind: Kind, text: &str, converter: &mut Converter) -> Seen {
             StorageKind::CsiNode => decode::<CsiNode>(text, converter),
             StorageKind::CsiDriver => decode::<CsiDriver>(text, converter),
             StorageKind::Capacity => decode::<CsiStorageCapacity>(text, converter),
+            StorageKind::Attachment => decode::<VolumeAttachment>(text, converter),
         },
     }
 }

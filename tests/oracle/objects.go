@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,10 +56,11 @@ func decodeObject(text []byte) (runtime.Object, error) {
 // Whatever plugins know of these kinds they read in the stores when they are asked.
 type exchanged struct {
 	namespaces, claims, volumes, classes, csiNodes, drivers, capacities cache.Store
+	replicaSets, statefulSets, replicationControllers, attachments      cache.Store
 }
 
 func exchangedOf(factory informers.SharedInformerFactory) *exchanged {
-	core, storage := factory.Core().V1(), factory.Storage().V1()
+	core, storage, apps := factory.Core().V1(), factory.Storage().V1(), factory.Apps().V1()
 	return &exchanged{
 		namespaces: core.Namespaces().Informer().GetStore(),
 		claims:     core.PersistentVolumeClaims().Informer().GetStore(),
@@ -67,6 +69,11 @@ func exchangedOf(factory informers.SharedInformerFactory) *exchanged {
 		csiNodes:   storage.CSINodes().Informer().GetStore(),
 		drivers:    storage.CSIDrivers().Informer().GetStore(),
 		capacities: storage.CSIStorageCapacities().Informer().GetStore(),
+
+		attachments:            storage.VolumeAttachments().Informer().GetStore(),
+		replicaSets:            apps.ReplicaSets().Informer().GetStore(),
+		statefulSets:           apps.StatefulSets().Informer().GetStore(),
+		replicationControllers: core.ReplicationControllers().Informer().GetStore(),
 	}
 }
 
@@ -87,6 +94,14 @@ func (e *exchanged) of(object runtime.Object) cache.Store {
 		return e.drivers
 	case *storagev1.CSIStorageCapacity:
 		return e.capacities
+	case *storagev1.VolumeAttachment:
+		return e.attachments
+	case *appsv1.ReplicaSet:
+		return e.replicaSets
+	case *appsv1.StatefulSet:
+		return e.statefulSets
+	case *v1.ReplicationController:
+		return e.replicationControllers
 	}
 	return nil
 }
@@ -96,6 +111,7 @@ func (e *exchanged) replace(objects []runtime.Object) (bool, error) {
 	lists := map[cache.Store][]any{
 		e.namespaces: nil, e.claims: nil, e.volumes: nil, e.classes: nil,
 		e.csiNodes: nil, e.drivers: nil, e.capacities: nil,
+		e.replicaSets: nil, e.statefulSets: nil, e.replicationControllers: nil, e.attachments: nil,
 	}
 	for _, object := range objects {
 		store := e.of(object)

@@ -200,6 +200,7 @@ var weights = map[string]int64{
 	names.NodeAffinity:      2,
 	names.PodTopologySpread: 2,
 	names.InterPodAffinity:  2,
+	names.ImageLocality:     1,
 }
 
 // words gives the plugin that refuses, and why; an error of a plugin refuses, too, because the

@@ -104,14 +104,14 @@ fn find(
     let Some(stored) = &answer.stored else {
         return Ok(());
     };
-    let of_cluster = ours::judge_stored(stored, &case["namespaces"]);
+    let of_cluster = ours::judge_stored(stored, case);
     same_verdicts(&of_cluster, answer, &mut Found::default())
         .map_err(|words| (Sort::InClusters, words))?;
     if found.not_ready == 0 {
         same_scores(&judged, answer, found).map_err(|words| (Sort::Scores, words))?;
         same_scores(&of_cluster, answer, found).map_err(|words| (Sort::Scores, words))?;
     }
-    good_choice(stored, &case["namespaces"], &judged).map_err(|words| (Sort::Choice, words))
+    good_choice(stored, case, &judged).map_err(|words| (Sort::Choice, words))
 }
 
 /// Both must name the same fields, so that users find their mistakes.
@@ -205,12 +205,13 @@ fn same_verdicts(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<
 }
 
 /// The plugins that score, each with the score that gpu-batch gives in its place.
-pub(crate) fn plugins(ours: &PreferenceScores) -> [(&'static str, u32); 4] {
+pub(crate) fn plugins(ours: &PreferenceScores) -> [(&'static str, u32); 5] {
     [
         ("TaintToleration", ours.taints),
         ("NodeAffinity", ours.node_affinity),
         ("PodTopologySpread", ours.spread),
         ("InterPodAffinity", ours.pods),
+        ("ImageLocality", ours.images),
     ]
 }
 
@@ -234,11 +235,11 @@ fn same_scores(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<()
 }
 
 /// The pod is placed on a node that fits, if there is one, and prefers it to no other.
-fn good_choice(stored: &Stored, namespaces: &Value, judged: &Judged) -> Result<(), String> {
+fn good_choice(stored: &Stored, case: &Value, judged: &Judged) -> Result<(), String> {
     let fits = |name: &String| judged.nodes.get(name).is_some_and(String::is_empty);
     let best = judged.scores.values().map(PreferenceScores::sum).max();
     let score = |name: &String| judged.scores.get(name).map(PreferenceScores::sum);
-    match ours::choice(stored, namespaces) {
+    match ours::choice(stored, case) {
         Some(node) if fits(&node) && score(&node) == best => Ok(()),
         Some(node) if fits(&node) => Err(format!("the pod is placed on {node}, not the preferred")),
         Some(node) => Err(format!("the pod is placed on {node}, which does not fit")),

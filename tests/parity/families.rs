@@ -5,6 +5,7 @@
 //! knows, such as PersistentVolumes.
 
 mod affinity;
+mod defaults;
 pub(crate) mod draw;
 mod features;
 mod mistakes;
@@ -28,7 +29,7 @@ type Family = fn(&mut Draw) -> Value;
 type Part = fn(&mut Draw, &mut Value);
 
 /// Every family, by its name.
-pub(crate) const ALL: [(&str, Family); 11] = [
+pub(crate) const ALL: [(&str, Family); 12] = [
     ("resources", resources::case),
     ("resizes", resources::case_with_resizes),
     ("taints", taints::case),
@@ -37,6 +38,7 @@ pub(crate) const ALL: [(&str, Family); 11] = [
     ("relations", relations::case),
     ("features", features::case),
     ("preferences", preferences::case),
+    ("defaults", defaults::case),
     ("volumes", volumes::case),
     ("mixed", mixed),
     ("mistakes", mistakes::case),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gpu_batch::kube::convert::{Converter, Watched};
+use gpu_batch::kube::convert::{ClusterPreferences, Converter, Watched};
 use gpu_batch::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, PersistentVolume,
-    PersistentVolumeClaim, Pod, StorageClass,
+    PersistentVolumeClaim, Pod, StorageClass, VolumeAttachment,
 };
 use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::engine::Engine;
@@ -89,6 +89,7 @@ impl Files {
             namespace: "default",
             now_ms: NOW_MS,
             health: &Health::default(),
+            preferences: preferences(case),
         };
         match read(None, &[self.write(case)], reading) {
             Ok(input) => Ok(judged(input.objects, &name_of(&case["pod"]))),
@@ -97,16 +98,26 @@ impl Files {
     }
 }
 
+/// The preferences that the cluster of a case adds. kube-scheduler always adds them, so that most
+/// cases have nothing to add.
+fn preferences(case: &Value) -> ClusterPreferences {
+    let are_on = case["defaults"] == true;
+    ClusterPreferences {
+        image_locality: are_on,
+        default_spreading: are_on,
+    }
+}
+
 /// The verdicts on objects of a cluster, as the watches bring them.
-pub(crate) fn judge_stored(stored: &Stored, namespaces: &Value) -> Judged {
-    judged(watched(stored, namespaces), &name_of(&stored.pod))
+pub(crate) fn judge_stored(stored: &Stored, case: &Value) -> Judged {
+    judged(watched(stored, case), &name_of(&stored.pod))
 }
 
 /// Objects of a cluster, as the watches bring them.
-fn watched(stored: &Stored, namespaces: &Value) -> Vec<Object> {
-    let mut converter = Converter::new(SCHEDULER, NOW_MS);
+fn watched(stored: &Stored, case: &Value) -> Vec<Object> {
+    let mut converter = Converter::new(SCHEDULER, NOW_MS).with_preferences(preferences(case));
     let mut objects = Vec::new();
-    for namespace in namespaces.as_array().into_iter().flatten() {
+    for namespace in case["namespaces"].as_array().into_iter().flatten() {
         objects.extend(seen::<Namespace>(namespace, &mut converter));
     }
     for object in &stored.objects {
@@ -129,6 +140,7 @@ fn seen_of_kind(object: &Value, converter: &mut Converter) -> Option<Object> {
         "StorageClass" => seen::<StorageClass>(object, converter),
         "CSINode" => seen::<CsiNode>(object, converter),
         "CSIDriver" => seen::<CsiDriver>(object, converter),
+        "VolumeAttachment" => seen::<VolumeAttachment>(object, converter),
         "CSIStorageCapacity" => seen::<CsiStorageCapacity>(object, converter),
         _ => None,
     }
@@ -144,8 +156,8 @@ fn seen<T: Watched + DeserializeOwned>(
 }
 
 /// The node on which a pod of these objects would be placed.
-pub(crate) fn choice(stored: &Stored, namespaces: &Value) -> Option<String> {
-    let report = settled(watched(stored, namespaces), &name_of(&stored.pod));
+pub(crate) fn choice(stored: &Stored, case: &Value) -> Option<String> {
+    let report = settled(watched(stored, case), &name_of(&stored.pod));
     report?.node.map(Into::into)
 }
 

@@ -83,7 +83,7 @@ impl Tally {
             let judged = counts.cases - counts.refused - counts.skipped;
             let wrong = name == "mistakes";
             // What pods prefer refuses no node.
-            let only_orders = name == "preferences";
+            let only_orders = matches!(name, "preferences" | "defaults");
             let most = if wrong { 95 } else { 40 };
             assert!(100 * counts.skipped <= counts.cases, "{name}: {counts:?}");
             assert!(

@@ -18,6 +18,10 @@ pub struct PodLabels {
     pub stated: Option<Arc<Labels>>,
 }
 
+/// What selectors call the UID of the pod's controller. It is no label that a pod could have: a
+/// key has no space in it.
+pub const CONTROLLER: &str = "controller UID";
+
 /// What a label repeats.
 #[derive(Debug, Clone, Copy)]
 enum Source {
@@ -73,8 +77,8 @@ impl PodLabels {
         }
     }
 
-    /// The value of a label; `None` where it is absent. `pod` and `owner`: the name of the pod and
-    /// its controlling owner.
+    /// The value of a label, or the UID under [`CONTROLLER`]; `None` where it is absent. `pod` and
+    /// `owner`: the name of the pod and its controlling owner.
     #[must_use]
     pub fn value<'labels>(
         &'labels self,
@@ -82,6 +86,9 @@ impl PodLabels {
         pod: &'labels str,
         owner: Option<&'labels OwnerReference>,
     ) -> Option<Cow<'labels, str>> {
+        if key == CONTROLLER {
+            return Some(Cow::Owned(owner?.uid.to_string()));
+        }
         match position(key).filter(|at| self.implied & (1 << at) != 0) {
             Some(at) => implied_value(at, pod, owner),
             None => label(self.stated.as_deref()?, key).map(Cow::Borrowed),
@@ -91,7 +98,7 @@ impl PodLabels {
     /// Whether a label may be kept as implied, so that pods with the same stated labels may differ
     /// in it.
     pub(crate) fn may_be_implied(key: &str) -> bool {
-        position(key).is_some()
+        key == CONTROLLER || position(key).is_some()
     }
 }
 

@@ -41,9 +41,21 @@ pub struct NodeFacts {
     /// The cards among which the scheduler chooses. Empty: the scheduler does not choose cards on
     /// this node, as with plain `nvidia.com/gpu`.
     pub cards: Vec<CardFacts>,
+    /// The container images that the node has, by each of their names. Empty as well where the
+    /// cluster does not prefer nodes that have a pod's images.
+    pub images: Vec<NodeImage>,
     /// What could not be read. To be safe, such a resource counts as absent, and such a taint as
     /// there.
     pub problems: Vec<Problem>,
+}
+
+/// A container image of a node, under one of its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeImage {
+    /// The name, with a tag or a digest.
+    pub name: Box<str>,
+    /// The size, in bytes.
+    pub size_bytes: u64,
 }
 
 impl NodeFacts {
@@ -63,6 +75,7 @@ impl NodeFacts {
             allocatable,
             features: Vec::new(),
             cards: Vec::new(),
+            images: Vec::new(),
             problems: Vec::new(),
         }
     }

@@ -3,11 +3,11 @@
 use super::{NodeSelectorTerm, PodSelection, SpreadRule};
 use alloc::{boxed::Box, vec::Vec};
 
-/// The preferences that a pod states. That a pod tolerates a taint with `PreferNoSchedule` is one,
-/// too, and stands in its tolerations.
+/// The preferences that a pod states, and those that the cluster adds. That a pod tolerates a taint
+/// with `PreferNoSchedule` is one, too, and stands in its tolerations.
 ///
-/// Sources: the plugins NodeAffinity, InterPodAffinity and PodTopologySpread of kube-scheduler,
-/// where they score.
+/// Sources: the plugins NodeAffinity, InterPodAffinity, PodTopologySpread and ImageLocality of
+/// kube-scheduler, where they score.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Preferences {
     /// The namespace of the pod.
@@ -19,6 +19,23 @@ pub struct Preferences {
     pub pods: Vec<PreferredPods>,
     /// The topology spread constraints with `ScheduleAnyway`.
     pub spread: Vec<SpreadRule>,
+    /// `spread` holds the defaults of the cluster for pods without constraints: nodes count that
+    /// lack a label, and are scored by the labels that they have.
+    pub spread_is_default: bool,
+    /// The container images that a node should have; `None`: it does not matter.
+    pub images: Option<PreferredImages>,
+}
+
+/// The container images of a pod.
+///
+/// Source: the plugin ImageLocality of kube-scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PreferredImages {
+    /// The names, sorted, each with a tag or a digest, as often as the pod uses it: in its
+    /// containers, init containers and image volumes.
+    pub names: Vec<Box<str>>,
+    /// How many containers and init containers the pod has.
+    pub containers: u32,
 }
 
 /// One term of the preferred node affinity.
@@ -47,6 +64,9 @@ impl Preferences {
     /// Whether nothing is preferred.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && self.pods.is_empty() && self.spread.is_empty()
+        self.nodes.is_empty()
+            && self.pods.is_empty()
+            && self.spread.is_empty()
+            && self.images.is_none()
     }
 }

@@ -27,17 +27,20 @@ pub enum StorageKind {
     CsiDriver,
     /// CSIStorageCapacities of `storage.k8s.io`.
     Capacity,
+    /// VolumeAttachments of `storage.k8s.io`.
+    Attachment,
 }
 
 impl StorageKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Class,
         Self::CsiDriver,
         Self::CsiNode,
         Self::Capacity,
         Self::Volume,
         Self::Claim,
+        Self::Attachment,
     ];
 }
 
@@ -56,6 +59,8 @@ pub enum StorageFacts {
     CsiDriver(CsiDriverFacts),
     /// A CSIStorageCapacity.
     Capacity(CapacityFacts),
+    /// A VolumeAttachment.
+    Attachment(AttachmentFacts),
 }
 
 impl StorageFacts {
@@ -69,6 +74,7 @@ impl StorageFacts {
             Self::CsiNode(_) => StorageKind::CsiNode,
             Self::CsiDriver(_) => StorageKind::CsiDriver,
             Self::Capacity(_) => StorageKind::Capacity,
+            Self::Attachment(_) => StorageKind::Attachment,
         }
     }
 
@@ -82,6 +88,7 @@ impl StorageFacts {
             Self::CsiNode(node) => ("", &node.name),
             Self::CsiDriver(driver) => ("", &driver.name),
             Self::Capacity(capacity) => (&capacity.namespace, &capacity.name),
+            Self::Attachment(attachment) => ("", &attachment.name),
         }
     }
 
@@ -223,8 +230,11 @@ pub struct VolumeFacts {
     pub is_available: bool,
     /// The volume is being deleted.
     pub is_deleting: bool,
-    /// `spec.csi`: driver and handle; `None`: another source, of which no node counts attachments.
+    /// `spec.csi`: driver and handle, or those of the CSI driver that has taken over a source from
+    /// before CSI; `None`: a source of which no node counts attachments.
     pub csi: Option<(Box<str>, Box<str>)>,
+    /// The volume has a source from before CSI. Its VolumeAttachments are not counted.
+    pub is_in_tree: bool,
 }
 
 impl VolumeFacts {
@@ -246,6 +256,7 @@ impl VolumeFacts {
             is_available: true,
             is_deleting: false,
             csi: None,
+            is_in_tree: false,
         }
     }
 
@@ -300,6 +311,20 @@ pub struct CsiNodeFacts {
     pub name: Box<str>,
     /// The drivers on the node, by name, each with `allocatable.count`; `None`: no limit.
     pub drivers: Vec<(Box<str>, Option<u32>)>,
+}
+
+/// A VolumeAttachment as it was last seen: a volume is attached to a node, or is to be, or has not
+/// been detached yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachmentFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `spec.attacher`: the CSI driver.
+    pub driver: Box<str>,
+    /// `spec.nodeName`.
+    pub node: Box<str>,
+    /// `spec.source.persistentVolumeName`; `None`: a volume that no PersistentVolume stands for.
+    pub volume: Option<Box<str>>,
 }
 
 /// A CSIDriver as it was last seen.

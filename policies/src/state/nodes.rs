@@ -20,7 +20,7 @@ impl ClusterState {
     }
 
     pub(crate) fn apply_node(&mut self, mut facts: NodeFacts, now_ms: UnixMs) {
-        self.storage.add_amounts(&mut facts);
+        self.add_amounts(&mut facts);
         let id = self.node_id(&facts.name);
         let known = self.nodes[id].known.take();
         let before = known.as_ref().map(|known| &known.facts);
@@ -56,6 +56,8 @@ impl ClusterState {
             self.uncharge_node(id);
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
+        let images_before = before.map_or(&[][..], |before| &before.images);
+        self.images.change(id, images_before, &facts.images);
         let model = self.model_entry(&gpu);
         let model_id = gpu
             .product
@@ -102,6 +104,7 @@ impl ClusterState {
         self.capacity.node_removed(id);
         self.ailments.forget(id);
         self.offered.remove(&known);
+        self.images.change(id, &known.facts.images, &[]);
         self.nodes[id].known = Some(known);
         self.uncharge_node(id);
         self.nodes[id].known = None;

@@ -279,6 +279,9 @@ impl ClusterState {
             }
             self.holds.rebooked.push(self.pods[pod].uid);
             self.claims_may_pass_on(pod);
+            for node in before.node().into_iter().chain(after.node()) {
+                self.attachments_may_be_used(pod, node);
+            }
         }
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);

@@ -2,8 +2,9 @@
 //!
 //! Each sort of preference is a score from 0 to 100, as the plugins of kube-scheduler's default
 //! profile (v1.36) give it after they have normalised it over the nodes that fit; their weighted
-//! sum orders the nodes. Only what pods state counts, and the taints with PreferNoSchedule. A pod
-//! without preferences, in a cluster without such taints, is never looked at here.
+//! sum orders the nodes. What pods state counts, what the cluster adds to that, and the taints with
+//! PreferNoSchedule. A pod without preferences, in a cluster without such taints, is never looked
+//! at here.
 
 use super::ClusterState;
 use crate::filter;
@@ -49,6 +50,12 @@ impl ClusterState {
     ) -> Vec<PreferenceScores> {
         let class = self.pods[pod].class;
         let mut scores = self.by_objects(class, nodes);
+        let preferences = self.classes[class].shape.preferences.as_deref();
+        if let Some(images) = preferences.and_then(|it| it.images.as_ref()) {
+            for (score, images) in scores.iter_mut().zip(self.image_scores(images, nodes)) {
+                score.images = images;
+            }
+        }
         if !self.prefers_by_pods(pod) {
             return scores;
         }
@@ -85,6 +92,7 @@ impl ClusterState {
             PreferenceScores {
                 taints: 100 - part(taints.into(), most_taints.into()),
                 node_affinity: part(weight.into(), most_weight.into()),
+                images: 0,
                 spread: 0,
                 pods: 0,
             }
@@ -126,7 +134,7 @@ impl ClusterState {
 }
 
 /// A number as hundredths of another one, rounded down; 0 of nothing.
-fn part(of: u64, whole: u64) -> u32 {
+pub(super) fn part(of: u64, whole: u64) -> u32 {
     if whole == 0 {
         return 0;
     }

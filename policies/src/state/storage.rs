@@ -6,6 +6,7 @@
 //!
 //! Sources: the plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits.
 
+mod attachments;
 mod choice;
 mod limits;
 mod needs;
@@ -27,6 +28,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use attachments::Attachments;
 use stock::Stock;
 
 /// A namespace and a name; the namespace is empty for kinds without.
@@ -46,6 +48,7 @@ pub(crate) struct Storage {
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
     drivers: BTreeMap<Box<str>, CsiDriverFacts>,
     capacities: BTreeMap<Named, CapacityFacts>,
+    attachments: Attachments,
     /// The pods that use each claim and have not ended, whether or not there is such a claim.
     users: BTreeMap<Named, BTreeSet<PodId>>,
     /// The drivers that some CSINode limits, each with the number of such CSINodes.
@@ -73,6 +76,7 @@ impl Storage {
             StorageKind::Class => self.classes.keys().collect(),
             StorageKind::CsiNode => self.csi_nodes.keys().collect(),
             StorageKind::CsiDriver => self.drivers.keys().collect(),
+            StorageKind::Attachment => self.attachments.names().collect(),
         };
         let names = names.into_iter();
         names.map(|name| ("".into(), name.clone())).collect()
@@ -89,6 +93,7 @@ impl Storage {
             StorageFacts::CsiNode(facts) => self.csi_nodes.get(name) == Some(facts),
             StorageFacts::CsiDriver(facts) => self.drivers.get(name) == Some(facts),
             StorageFacts::Capacity(facts) => self.capacities.get(&named()) == Some(facts),
+            StorageFacts::Attachment(facts) => self.attachments.get(name) == Some(facts),
         }
     }
 
@@ -133,7 +138,8 @@ impl Storage {
         let of_classes = self.classes_changed.is_empty()
             && self.room_changed.is_empty()
             && !self.stock.is_changed();
-        self.all_changed || !self.changed.is_empty() || !of_classes
+        let of_nodes = self.nodes_changed.is_empty() && !self.all_nodes_changed;
+        self.all_changed || !self.changed.is_empty() || !of_classes || !of_nodes
     }
 
     /// Whether no pod uses a claim.
@@ -186,6 +192,7 @@ impl Storage {
             Some((claim.namespace.clone(), claim.name.clone()))
         };
         let claim = facts.as_ref().and_then(claim_of);
+        self.nodes_changed.extend(self.attachments.nodes_of(name));
         let before = match facts {
             Some(facts) => self.volumes.insert(name.into(), facts),
             None => self.volumes.remove(name),
@@ -240,6 +247,10 @@ impl ClusterState {
                     .room_changed
                     .extend(before.map(|before| before.class));
             }
+            StorageFacts::Attachment(facts) => {
+                let name = facts.name.clone();
+                storage.set_attachment(&name, Some(facts));
+            }
         }
     }
 
@@ -263,6 +274,7 @@ impl ClusterState {
                     .room_changed
                     .extend(before.map(|before| before.class));
             }
+            StorageKind::Attachment => storage.set_attachment(&name.1, None),
         }
     }
 }

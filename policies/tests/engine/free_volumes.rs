@@ -1,6 +1,7 @@
 //! Pods with claims that get volumes which exist: local disks, and others that were made by hand.
 
-use gpu_batch_policies::event::{Object, ObjectKey};
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::event::{Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{
     ClaimFacts, ClaimReference, LabelSelector, PodFacts, StorageFacts, StorageKind, VolumeFacts,
 };
@@ -331,10 +332,7 @@ fn the_end_of_a_pod_frees_its_volume() {
         world.delete("p");
         for command in commands {
             let answer = answer.clone();
-            world.carry_out(
-                command,
-                answer.unwrap_or(gpu_batch_policies::event::Outcome::Done),
-            );
+            world.carry_out(command, answer.unwrap_or(Outcome::Done));
         }
         world.settle();
         assert_eq!((world.keepings, kept_for(&world, "d1")), (1, None));
@@ -346,6 +344,35 @@ fn the_end_of_a_pod_frees_its_volume() {
             ("n1", "d1")
         );
     }
+}
+
+#[test]
+fn a_volume_that_was_changed_meanwhile_is_freed_as_it_is_then() {
+    let mut world = World::new();
+    world.no_provisioner = true;
+    world.apply((nodes(), disks("d1", 1, "n1"), claim("c", "local")));
+    world.then(pod("p", 8).claims("c"));
+    assert_eq!(kept_for(&world, "d1").as_deref(), Some("c"));
+    world.delete("p");
+    let mut freed = 0;
+    for _ in 0..10 {
+        for command in world.commands() {
+            let frees = matches!(&command.action, Action::KeepVolume(it) if it.claim.is_none());
+            freed += usize::from(frees);
+            let answer = if frees { conflict() } else { Outcome::Done };
+            world.carry_out(command, answer);
+        }
+    }
+    assert_eq!(freed, 1, "it is not asked again of the same version");
+    let key = ObjectKey::Storage(StorageKind::Volume, "".into(), "d1".into());
+    let Some(Object::Storage(StorageFacts::Volume(volume))) = world.objects.get(&key) else {
+        panic!("there is no volume");
+    };
+    let mut volume = volume.clone();
+    volume.version = "later".into();
+    world.apply(volume);
+    world.settle();
+    assert_eq!(kept_for(&world, "d1"), None);
 }
 
 #[test]

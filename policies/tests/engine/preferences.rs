@@ -1,9 +1,10 @@
 //! What pods would rather have orders the nodes, and keeps no pod waiting.
 
 use gpu_batch_policies::facts::{
-    LabelSelector, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, Placement,
-    PodFacts, PodLabels, PodSelection, Preferences, PreferredNodes, PreferredPods, SpreadRule,
-    Taint, TaintEffect, Toleration, TolerationOperator,
+    CONTROLLER, LabelSelector, MatchOperator, MatchRequirement, NodeFacts, NodeImage,
+    NodeSelectorTerm, OwnerReference, Placement, PodFacts, PodLabels, PodSelection, Preferences,
+    PreferredImages, PreferredNodes, PreferredPods, SpreadRule, Taint, TaintEffect, Toleration,
+    TolerationOperator, Uid,
 };
 use gpu_batch_testing::{Sketch, World, gang, names, node, pod, topology};
 use std::sync::Arc;
@@ -263,4 +264,86 @@ fn every_placement_follows_preferences() {
             assert!(all_there, "{placement:?} {count}: {places:?}");
         }
     }
+}
+
+/// A node that has an image of so many GiB.
+fn with_image(node: Sketch<NodeFacts>, image: &str, gib: u64) -> Sketch<NodeFacts> {
+    node.with(|node| {
+        node.images.push(NodeImage {
+            name: image.into(),
+            size_bytes: gib << 30,
+        });
+    })
+}
+
+#[test]
+fn pods_go_where_their_images_are_if_the_cluster_prefers_that() {
+    let wants = |name: &str, image: &str| {
+        prefer(pod(name, 1), |preferences| {
+            preferences.images = Some(PreferredImages {
+                names: vec![image.into()],
+                containers: 1,
+            });
+        })
+    };
+    let mut world = World::of((node("a", 8), with_image(node("b", 8), "x:v1", 1)));
+    world.apply(with_image(with_image(node("c", 8), "x:v1", 1), "y:v1", 2));
+    world.then(pod("p", 1));
+    assert_eq!(world.places("p"), "a", "without preferences");
+    world.then(wants("q", "x:v1"));
+    assert_eq!(world.places("q"), "b");
+    world.then(wants("r", "y:v1"));
+    assert_eq!(world.places("r"), "c");
+    // The image goes from one node to another, and nodes go.
+    world.apply((with_image(node("a", 8), "y:v1", 2), node("c", 8)));
+    world.then(wants("s", "y:v1"));
+    assert_eq!(world.places("s"), "a");
+    world.then(wants("t", "z:v1"));
+    assert_eq!(
+        world.places("t"),
+        "a",
+        "nobody has it: as without preferences"
+    );
+}
+
+#[test]
+fn pods_of_a_controller_spread_if_the_cluster_has_them_and_nodes_without_the_label_count() {
+    let owner = |number: u128| OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: "web".into(),
+        uid: Uid(number),
+    };
+    let of = |name: &str, number: u128| {
+        let same = LabelSelector {
+            match_labels: vec![(CONTROLLER.into(), Uid(number).to_string().into())],
+            match_expressions: Vec::new(),
+        };
+        let rules = [("rack", 5), ("host", 3)].map(|(key, max_skew)| SpreadRule {
+            topology_key: key.into(),
+            max_skew,
+            min_domains: 1,
+            labels: Some(same.clone()),
+            selects_own_labels: true,
+            honors_affinity: true,
+            honors_taints: false,
+        });
+        let pods = prefer(pod(name, 1), |preferences| {
+            preferences.spread = rules.to_vec();
+            preferences.spread_is_default = true;
+        });
+        pods.with(|pod| pod.owner = Some(owner(number)))
+    };
+    let mut world = racks(2);
+    world.then((of("a", 1), of("b", 1)));
+    let mut places = world.nodes_of("a b");
+    places.sort();
+    assert_eq!(places, ["n0", "n2"]);
+    // Pods of another controller do not count.
+    world.then(of("c", 2));
+    assert_eq!(world.places("c"), "n0");
+    // A node without any of the labels is crowded by nothing.
+    world.apply(node("bare", 8));
+    world.then(of("d", 1));
+    assert_eq!(world.places("d"), "bare");
 }

@@ -4,8 +4,8 @@ use gpu_batch_policies::event::{Object, ObjectKey};
 use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{
-    Thing, To, World, capacity, claim, csi_driver, csi_node, gang, lost, node, pod, quota, refused,
-    storage_class, throttled, volume,
+    Thing, To, World, attachment, capacity, claim, csi_driver, csi_node, gang, lost, node, pod,
+    quota, refused, storage_class, throttled, volume,
 };
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -66,6 +66,22 @@ fn a_pod_goes_where_its_volume_is() {
         message.contains("volume node affinity conflict"),
         "{message}"
     );
+}
+
+#[test]
+fn remedies_are_volumes_that_nodes_with_room_reach() {
+    let mut world = World::of((
+        zones(),
+        volume("v", 1).reached_from(ZONE, "b").of_claim("data"),
+        claim("data", "").bound_to("v"),
+        pod("f", 8).on("b1"),
+        pod("g", 8).on("b2"),
+        pod("p", 8).claims("data"),
+    ));
+    let remedies = world.explain("pod/p").remedies;
+    let remedy = "volumes that other nodes in the cluster reach: 2 nodes that had volume node \
+        affinity conflict have free room for 2 members";
+    assert!(remedies.iter().any(|one| one == remedy), "{remedies:?}");
 }
 
 #[test]
@@ -310,6 +326,45 @@ fn no_more_volumes_are_attached_than_a_node_takes() {
     world.apply((csi_node("n1", on_n1.try_into().unwrap()), csi_node("n2", 4)));
     world.then((claim("c-4", "fast"), pod("k", 1).claims("c-4")));
     assert_eq!(world.is_placed("k"), on_n1 > 0, "{places:?}");
+}
+
+#[test]
+fn what_is_still_attached_to_a_node_takes_room_until_it_is_detached() {
+    let mut world = World::of((
+        node("n1", 8),
+        csi_node("n1", 1),
+        volume("v", 1).attached().of_claim("c"),
+        volume("w", 1).attached().of_claim("d"),
+        claim("c", "").bound_to("v"),
+        claim("d", "").bound_to("w"),
+        attachment("a", "v", "n1"),
+        pod("p", 1).claims("c").on("n1"),
+    ));
+    // The volume of a pod counts once, attached or not.
+    world.apply(csi_node("n1", 2));
+    world.then(pod("q", 1).claims("d"));
+    assert_eq!(world.places("q"), "n1");
+    world.end("q");
+    world.settle();
+    // The pod goes, and its volume is still there.
+    world.apply(csi_node("n1", 1));
+    world.end("p");
+    world.then(pod("r", 1).claims("d"));
+    assert_eq!(world.places("r"), "-");
+    let message = world.pod("r").message;
+    let missing = "insufficient attachable volumes of disks.example.com";
+    assert!(message.contains(missing), "{message}");
+    // Attached elsewhere, or by a volume that there is not, it takes nothing here.
+    world.then(attachment("a", "v", "n2"));
+    assert_eq!(world.places("r"), "n1");
+    world.end("r");
+    world.apply(attachment("a", "v", "n1"));
+    world.then(pod("s", 1).claims("d"));
+    assert_eq!(world.places("s"), "-");
+    let key = ObjectKey::Storage(StorageKind::Attachment, "".into(), "a".into());
+    world.forget(key);
+    world.settle();
+    assert_eq!(world.places("s"), "n1");
 }
 
 #[test]

@@ -8,10 +8,10 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{
-    AccessModes, AlignedContainer, AlignmentPolicy, AlignmentScope, CapacityFacts, CellResource,
-    ClaimFacts, ClaimReference, ClaimUse, ContainerRole, CsiDriverFacts, CsiNodeFacts,
-    LabelSelector, NodeSelectorTerm, NumaCell, NumaFacts, PodFacts, PodShape, StorageClassFacts,
-    StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
+    AccessModes, AlignedContainer, AlignmentPolicy, AlignmentScope, AttachmentFacts, CapacityFacts,
+    CellResource, ClaimFacts, ClaimReference, ClaimUse, ContainerRole, CsiDriverFacts,
+    CsiNodeFacts, LabelSelector, NodeSelectorTerm, NumaCell, NumaFacts, PodFacts, PodShape,
+    StorageClassFacts, StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
 };
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
@@ -168,6 +168,7 @@ fn storage() -> Vec<StorageFacts> {
         is_available: true,
         is_deleting: false,
         csi: Some(("disks".into(), "d-1".into())),
+        is_in_tree: true,
     };
     let class = StorageClassFacts {
         name: "fast".into(),
@@ -195,6 +196,12 @@ fn storage() -> Vec<StorageFacts> {
             tells_capacity: true,
         }),
         StorageFacts::Capacity(capacity),
+        StorageFacts::Attachment(AttachmentFacts {
+            name: "csi-1".into(),
+            driver: "disks".into(),
+            node: "n1".into(),
+            volume: Some("pv".into()),
+        }),
     ]
 }
 

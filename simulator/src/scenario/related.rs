@@ -83,6 +83,7 @@ fn prefer(pod: &mut PodFacts, drawn: &Drawn, weight: i32) {
             .chain(weighted(relations.anti_affinity, -weight))
             .collect(),
         spread: relations.spread,
+        ..Preferences::default()
     };
     if !preferences.is_empty() {
         Arc::make_mut(&mut pod.shape).preferences = Some(Box::new(preferences));

@@ -117,8 +117,8 @@ pub(crate) fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>
 
 /// Reads objects, of which no two have the same [`Identity`].
 ///
-/// PriorityClasses are read first wherever they stand, so that pods get their priorities as from
-/// the API server.
+/// PriorityClasses and StorageClasses are read first wherever they stand, so that pods get their
+/// priorities, and claims the default class, as from the API server.
 pub(crate) fn from_files<S: Clone>(
     mut objects: Vec<(S, Value)>,
     converter: &mut Converter,
@@ -128,7 +128,8 @@ pub(crate) fn from_files<S: Clone>(
         ignored: Vec::new(),
         refused: Vec::new(),
     };
-    objects.sort_by_key(|(_, value)| text(value, "kind") != "PriorityClass");
+    let is_class = |kind: &str| matches!(kind, "PriorityClass" | "StorageClass");
+    objects.sort_by_key(|(_, value)| !is_class(text(value, "kind")));
     for (source, value) in objects {
         let title = title(&value);
         let document = from_value(value, converter);

@@ -1,7 +1,7 @@
-//! UIDs for objects: the API server's, or stable ones for objects from files.
+//! UIDs for objects: the API server's, or stable ones for objects from files; and who owns them.
 
-use crate::kube::objects::Meta;
-use gpu_batch_policies::facts::Uid;
+use crate::kube::objects::{Meta, Pod};
+use gpu_batch_policies::facts::{OwnerReference, Uid};
 
 /// The identity of an object.
 ///
@@ -19,6 +19,19 @@ pub(crate) fn named_uid(kind: &str, namespace: &str, name: &str, uid: &str) -> U
         return Uid(hash(&[kind, "/", namespace, "/", name]));
     }
     Uid::parse(uid).unwrap_or_else(|| Uid(hash(&[uid])))
+}
+
+/// The owner that controls a pod.
+pub(super) fn owner(pod: &Pod) -> Option<OwnerReference> {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    let namespace = &pod.metadata.namespace;
+    Some(OwnerReference {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: named_uid(&owner.kind, namespace, &owner.name, &owner.uid),
+    })
 }
 
 fn hash(parts: &[&str]) -> u128 {

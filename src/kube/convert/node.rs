@@ -2,11 +2,13 @@
 
 use super::problems::Problems;
 use super::{Converter, Watched, identity, limits, resources, shape};
-use crate::kube::objects::{self, Meta, Node, NodeStatus, Pairs, Quantity, protobuf};
+use crate::kube::objects::{
+    self, ContainerImage, Meta, Node, NodeStatus, Pairs, Quantity, protobuf,
+};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     Amounts, ConditionStatus, HAMI_REGISTER, Labels, NodeCondition, NodeFacts, NodeFeature,
-    Readiness, Taint, TaintEffect,
+    NodeImage, Readiness, Taint, TaintEffect,
 };
 
 impl Watched for Node {
@@ -74,8 +76,23 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         features,
         // The device plugin chooses the cards and does not say which.
         cards: Vec::new(),
+        images: match converter.preferences.image_locality {
+            true => images(node.status.images.unwrap_or_default()),
+            false => Vec::new(),
+        },
         problems: problems.into_vec(),
     }
+}
+
+/// The images of a node, by each of their names. A size that makes no sense counts as none.
+fn images(images: Vec<ContainerImage>) -> Vec<NodeImage> {
+    let images = images.into_iter().flat_map(|image| {
+        let size_bytes = u64::try_from(image.size_bytes).unwrap_or(0);
+        let names = image.names.unwrap_or_default().into_iter();
+        names.map(move |name| NodeImage { name, size_bytes })
+    });
+    let short = images.filter(|image| image.name.len() <= limits::TEXT);
+    short.take(limits::ENTRIES).collect()
 }
 
 /// The declared features that decide where a pod may run.

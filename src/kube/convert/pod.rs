@@ -61,7 +61,7 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 }
 
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
-    let shape = shape::own(pod, &mut problems);
+    let shape = shape::own(pod, converter.preferences, &mut problems);
     let hints = hints::hints(pod, converter, &mut problems);
     unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
@@ -71,7 +71,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.sub_group = label(pod, keys::SUB_GROUP, &mut problems);
     facts.queue = label(pod, keys::QUEUE, &mut problems);
     facts.native_group = native_group(pod, &mut problems);
-    facts.owner = owner(pod);
+    facts.owner = identity::owner(pod);
     facts.labels = labels(pod, facts.owner.as_ref(), converter);
     facts.deployment = facts
         .owner
@@ -265,18 +265,6 @@ fn annotation(pod: &Pod, key: &str) -> Option<Box<str>> {
     (1..=limits::TEXT)
         .contains(&value.len())
         .then(|| value.into())
-}
-
-fn owner(pod: &Pod) -> Option<OwnerReference> {
-    let mut owners = pod.metadata.owner_references.iter().flatten();
-    let owner = owners.find(|owner| owner.controller == Some(true))?;
-    let namespace = &pod.metadata.namespace;
-    Some(OwnerReference {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.name.clone(),
-        uid: identity::named_uid(&owner.kind, namespace, &owner.name, &owner.uid),
-    })
 }
 
 /// The Deployment whose ReplicaSet controls the pod. The Deployment controller names a ReplicaSet

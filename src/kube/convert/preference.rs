@@ -1,24 +1,112 @@
 //! What a pod would rather have: preferred node affinity, preferred affinity and anti-affinity
-//! between pods, and spread with `ScheduleAnyway`.
+//! between pods, and spread with `ScheduleAnyway`; and what the cluster adds to that.
 
 use super::problems::Problems;
-use super::{limits, relation, selector};
+use super::{identity, limits, relation, resources, selector};
 use crate::kube::objects::{Pod, PodAffinity};
-use gpu_batch_policies::facts::{Preferences, PreferredNodes, PreferredPods};
+use gpu_batch_policies::facts::{
+    CONTROLLER, LabelSelector, Preferences, PreferredImages, PreferredNodes, PreferredPods,
+    SpreadRule,
+};
+
+/// What the cluster adds to the preferences that pods state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClusterPreferences {
+    /// Pods prefer nodes that have their images (ImageLocality).
+    pub image_locality: bool,
+    /// Pods of a ReplicaSet, StatefulSet or ReplicationController without spread constraints prefer
+    /// nodes and zones that have few pods of it (PodTopologySpread with the defaults of the
+    /// system).
+    pub default_spreading: bool,
+}
+
+/// The labels by which pods spread by default, each with its `maxSkew`.
+const DEFAULT_SPREAD: [(&str, u32); 2] = [
+    ("topology.kubernetes.io/zone", 5),
+    ("kubernetes.io/hostname", 3),
+];
+
+/// The controllers whose pods spread by default.
+const SPREAD_OWNERS: [(&str, &str); 3] = [
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("v1", "ReplicationController"),
+];
 
 /// The field of preferred node affinity.
 pub(super) const PREFERRED_NODES: &str =
     "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
 /// The preferences of a pod that this scheduler places; `None`: it has none.
-pub(super) fn own(pod: &Pod, problems: &mut Problems) -> Option<Box<Preferences>> {
+pub(super) fn own(
+    pod: &Pod,
+    added: ClusterPreferences,
+    problems: &mut Problems,
+) -> Option<Box<Preferences>> {
+    let constraints = pod.spec.topology_spread_constraints.as_deref();
+    let spread_is_default = added.default_spreading && constraints.is_none_or(<[_]>::is_empty);
     let preferences = Preferences {
         namespace: pod.metadata.namespace.clone(),
         nodes: nodes(pod, problems),
         pods: pods(pod, problems),
-        spread: relation::spread(pod, true, problems),
+        spread: match spread_is_default {
+            true => default_spread(pod),
+            false => relation::spread(pod, true, problems),
+        },
+        spread_is_default,
+        images: added.image_locality.then(|| images(pod)),
     };
     (!preferences.is_empty()).then(|| Box::new(preferences))
+}
+
+/// The constraints that a pod has which states none: it keeps to few pods of its controller. The
+/// controller's selector, by which kube-scheduler counts, selects the controller's own pods.
+fn default_spread(pod: &Pod) -> Vec<SpreadRule> {
+    let owner = identity::owner(pod)
+        .filter(|owner| SPREAD_OWNERS.contains(&(&*owner.api_version, &*owner.kind)));
+    let Some(owner) = owner else {
+        return Vec::new();
+    };
+    let same_controller = LabelSelector {
+        match_labels: vec![(CONTROLLER.into(), owner.uid.to_string().into())],
+        match_expressions: Vec::new(),
+    };
+    let rules = DEFAULT_SPREAD
+        .into_iter()
+        .map(|(key, max_skew)| SpreadRule {
+            topology_key: key.into(),
+            max_skew,
+            min_domains: 1,
+            labels: Some(same_controller.clone()),
+            selects_own_labels: true,
+            honors_affinity: true,
+            honors_taints: false,
+        });
+    rules.collect()
+}
+
+/// The images of a pod.
+fn images(pod: &Pod) -> PreferredImages {
+    let containers = resources::all_containers(&pod.spec).map(|(_, container)| container);
+    let of_containers = containers.clone().filter_map(|one| one.image.as_deref());
+    let volumes = pod.spec.volumes.iter().flatten();
+    let of_volumes = volumes.filter_map(|volume| volume.image.as_ref()?.reference.as_deref());
+    let all = of_containers.chain(of_volumes).map(with_tag);
+    let short = all.filter(|name| name.len() <= limits::TEXT);
+    let mut names: Vec<Box<str>> = short.take(limits::IMAGES).collect();
+    names.sort_unstable();
+    PreferredImages {
+        names,
+        containers: u32::try_from(containers.count()).unwrap_or(u32::MAX),
+    }
+}
+
+/// The name of an image as nodes have it: with the tag that is meant where there is none.
+fn with_tag(name: &str) -> Box<str> {
+    match name.rfind(':') <= name.rfind('/') {
+        true => format!("{name}:latest").into(),
+        false => name.into(),
+    }
 }
 
 /// What another scheduler's pod prefers of the pods near it. Its required affinity draws the pods

@@ -124,7 +124,9 @@ pub(super) fn amounts(
 }
 
 /// Init containers and containers, with the field that each stands in.
-pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (ContainerField, &Container)> {
+pub(super) fn all_containers(
+    spec: &PodSpec,
+) -> impl Iterator<Item = (ContainerField, &Container)> + Clone {
     let init = spec.init_containers.iter().flatten().enumerate();
     let main = spec.containers.iter().flatten().enumerate();
     init.map(|(index, container)| (ContainerField(INIT, index), container))

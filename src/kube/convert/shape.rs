@@ -1,5 +1,6 @@
 //! What decides where a pod can run.
 
+use super::preference::ClusterPreferences;
 use super::problems::Problems;
 use super::{alignment, limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
@@ -8,7 +9,7 @@ use gpu_batch_policies::facts::{
 };
 
 /// The shape of a pod that this scheduler places.
-pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
+pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems) -> PodShape {
     let spec = &pod.spec;
     let affinity = spec.affinity.as_ref();
     let node_affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
@@ -25,7 +26,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
         host_ports: host_ports(pod, problems),
         features: features(&pod.spec),
         relations: relation::own(pod, problems),
-        preferences: preference::own(pod, problems),
+        preferences: preference::own(pod, added, problems),
         volumes: None,
         unsupported,
     };

@@ -9,20 +9,22 @@ use super::quantity::{self, QuantityError};
 use super::{Converter, Watched, identity, limits, selector};
 use crate::kube::objects::{
     self, CsiDriver, CsiNode, CsiStorageCapacity, Meta, Pairs, PersistentVolume,
-    PersistentVolumeClaim, Quantity, StorageClass,
+    PersistentVolumeClaim, Quantity, StorageClass, VolumeAttachment, VolumeSpec,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    AMOUNT_MAX, AccessModes, Amount, CapacityFacts, ClaimFacts, ClaimReference, CsiDriverFacts,
-    CsiNodeFacts, LabelSelector, MatchOperator, MatchRequirement, NodeSelectorTerm,
-    SelectorRequirement, StorageClassFacts, StorageFacts, StorageKind, Uid, VolumeFacts,
+    AMOUNT_MAX, AccessModes, Amount, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference,
+    CsiDriverFacts, CsiNodeFacts, LabelSelector, Labels, MatchOperator, MatchRequirement,
+    NodeSelectorTerm, SelectorRequirement, StorageClassFacts, StorageFacts, StorageKind, Uid,
+    VolumeFacts, label,
 };
+use std::collections::BTreeSet;
 
 /// The class of a claim or a volume, as it was written before there was a field for it.
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// On a claim that is bound.
-const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
 /// On a claim: the node where its volume is to be made.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -63,6 +65,7 @@ watched! {
     CsiNode: CsiNode, "/apis/storage.k8s.io/v1/csinodes", csi_node;
     CsiDriver: CsiDriver, "/apis/storage.k8s.io/v1/csidrivers", csi_driver;
     CsiStorageCapacity: Capacity, "/apis/storage.k8s.io/v1/csistoragecapacities", capacity;
+    VolumeAttachment: Attachment, "/apis/storage.k8s.io/v1/volumeattachments", attachment;
 }
 
 /// The facts of a claim.
@@ -110,6 +113,10 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
         spec,
         status,
     } = volume;
+    let csi = spec.csi.as_ref();
+    let csi = csi.map(|csi| (csi.driver.clone(), csi.volume_handle.clone()));
+    let is_in_tree = csi.is_none();
+    let csi = csi.or_else(|| taken_over(&spec, &metadata.labels.0));
     let required = spec.node_affinity.and_then(|affinity| affinity.required);
     VolumeFacts {
         class: class_name(&metadata, spec.storage_class_name),
@@ -125,7 +132,8 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
         attributes_class: spec.volume_attributes_class_name.unwrap_or_default(),
         is_available: status.phase.as_deref() == Some("Available"),
         is_deleting: metadata.deletion_timestamp.is_some(),
-        csi: spec.csi.map(|csi| (csi.driver, csi.volume_handle)),
+        is_in_tree: is_in_tree && csi.is_some(),
+        csi,
         version: metadata.resource_version,
         labels: {
             let mut labels = metadata.labels.0;
@@ -133,6 +141,83 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
             labels
         },
         name: metadata.name,
+    }
+}
+
+/// The CSI driver that has taken over a source from before CSI and whose attachments nodes limit,
+/// and the handle by which the driver knows the volume; `None`: another source, or one that the
+/// driver does not understand.
+///
+/// Source: `csi-translation-lib` (v0.36), as far as NodeVolumeLimits uses it.
+fn taken_over(spec: &VolumeSpec, labels: &Labels) -> Option<(Box<str>, Box<str>)> {
+    let (driver, handle) = if let Some(disk) = &spec.aws_elastic_block_store {
+        (
+            "ebs.csi.aws.com",
+            elastic_block_store(&disk.volume_id)?.into(),
+        )
+    } else if let Some(disk) = &spec.azure_disk {
+        let is_managed = disk.kind.as_deref() == Some("Managed");
+        (
+            "disk.csi.azure.com",
+            is_managed.then(|| disk.volume_id.clone())?,
+        )
+    } else if let Some(disk) = &spec.cinder {
+        ("cinder.csi.openstack.org", disk.volume_id.clone())
+    } else if let Some(disk) = &spec.gce_persistent_disk {
+        (
+            "pd.csi.storage.gke.io",
+            persistent_disk(&disk.volume_id, labels)?,
+        )
+    } else {
+        let disk = spec.portworx_volume.as_ref()?;
+        ("pxd.portworx.com", disk.volume_id.clone())
+    };
+    (!handle.is_empty()).then(|| (driver.into(), handle))
+}
+
+/// The ID of a disk of AWS, which may stand in a URL with the zone.
+fn elastic_block_store(text: &str) -> Option<&str> {
+    let Some(rest) = text.strip_prefix("aws://") else {
+        return Some(text);
+    };
+    let (_, path) = rest.split_once('/')?;
+    let id = path.trim_matches('/');
+    (id.starts_with("vol-") && !id.contains('/')).then_some(id)
+}
+
+/// The handle of a disk of Google's, of one zone or of several in one region.
+fn persistent_disk(name: &str, labels: &Labels) -> Option<Box<str>> {
+    let keys = [
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ];
+    let mut zones = keys.into_iter().filter_map(|key| label(labels, key));
+    let zones = zones
+        .find(|zones| !zones.is_empty())
+        .unwrap_or("UNSPECIFIED");
+    let place = match zones.split_once("__") {
+        None => format!("zones/{zones}"),
+        Some(_) => {
+            let regions = zones.split("__").map(|zone| {
+                let (region, _) = zone.rsplit_once('-')?;
+                (region.matches('-').count() == 1).then_some(region)
+            });
+            let regions: Option<BTreeSet<&str>> = regions.collect();
+            let regions = regions.filter(|regions| regions.len() == 1)?;
+            format!("regions/{}", regions.first()?)
+        }
+    };
+    Some(format!("projects/UNSPECIFIED/{place}/disks/{name}").into())
+}
+
+/// The facts of a VolumeAttachment.
+fn attachment(attachment: VolumeAttachment) -> AttachmentFacts {
+    let VolumeAttachment { metadata, spec } = attachment;
+    AttachmentFacts {
+        name: metadata.name,
+        driver: spec.attacher,
+        node: spec.node_name,
+        volume: spec.source.persistent_volume_name,
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::kube::objects::{
     CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace, NativePodGroup, Node,
     NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass,
-    Queue, StorageClass, Topology,
+    Queue, StorageClass, Topology, VolumeAttachment,
 };
 use gpu_batch_policies::facts::{AMOUNT_MAX, PodFacts};
 use proptest::prelude::*;
@@ -137,6 +137,7 @@ fn kinds_and_paths_are_those_of_the_engine_and_the_api_server() {
         (CsiNode::KIND, CsiNode::PATH),
         (CsiDriver::KIND, CsiDriver::PATH),
         (CsiStorageCapacity::KIND, CsiStorageCapacity::PATH),
+        (VolumeAttachment::KIND, VolumeAttachment::PATH),
     ];
     for kind in Kind::ALL {
         let paths = watched.iter().filter(|(of, _)| *of == kind);

@@ -53,6 +53,18 @@ pub struct NodeStatus {
     pub conditions: Option<Vec<Condition>>,
     /// `declaredFeatures`.
     pub declared_features: Option<Vec<Box<str>>>,
+    /// `images`.
+    pub images: Option<Vec<ContainerImage>>,
+}
+
+/// A container image that a node has.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerImage {
+    /// `names`.
+    pub names: Option<Vec<Box<str>>>,
+    /// `sizeBytes`.
+    pub size_bytes: i64,
 }
 
 /// A PriorityClass.

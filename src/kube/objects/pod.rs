@@ -101,6 +101,8 @@ pub struct SchedulingGroup {
 pub struct Container {
     /// `name`.
     pub name: Box<str>,
+    /// `image`.
+    pub image: Option<Box<str>>,
     /// `resources`.
     pub resources: Option<Resources>,
     /// `ports`.

@@ -162,8 +162,17 @@ pub struct Volume {
     pub claim: Option<ClaimSource>,
     /// `ephemeral`: a claim that is made for the pod.
     pub is_ephemeral: bool,
+    /// `image`: what is in a container image.
+    pub image: Option<ImageSource>,
     /// The field that holds another source by which it restricts nodes, e.g. `iscsi`.
     pub restricting: Option<&'static str>,
+}
+
+/// `image` of a volume.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct ImageSource {
+    /// `reference`.
+    pub reference: Option<Box<str>>,
 }
 
 /// `persistentVolumeClaim` of a volume.
@@ -178,7 +187,7 @@ pub struct ClaimSource {
 impl Volume {
     /// Sources beside claims that kube-scheduler judges: disks that only one pod or node may use at
     /// a time, and disks of which a node attaches only so many.
-    const RESTRICTING: [&'static str; 8] = [
+    const RESTRICTING: [&'static str; 7] = [
         "awsElasticBlockStore",
         "azureDisk",
         "cinder",
@@ -186,7 +195,6 @@ impl Volume {
         "iscsi",
         "portworxVolume",
         "rbd",
-        "vsphereVolume",
     ];
 }
 
@@ -216,6 +224,10 @@ impl<'de> Visitor<'de> for VolumeVisitor {
                 volume.claim = map.next_value()?;
                 continue;
             }
+            if let VolumeField::Image = field {
+                volume.image = map.next_value()?;
+                continue;
+            }
             let present = map.next_value::<Option<IgnoredAny>>()?.is_some();
             match field {
                 VolumeField::Ephemeral => volume.is_ephemeral = present,
@@ -232,6 +244,7 @@ enum VolumeField {
     Name,
     Claim,
     Ephemeral,
+    Image,
     /// One of [`Volume::RESTRICTING`].
     Restricting(&'static str),
     Other,
@@ -258,6 +271,7 @@ impl Visitor<'_> for VolumeFieldVisitor {
             "name" => VolumeField::Name,
             "persistentVolumeClaim" => VolumeField::Claim,
             "ephemeral" => VolumeField::Ephemeral,
+            "image" => VolumeField::Image,
             _ => match restricting.find(|source| *source == name) {
                 Some(source) => VolumeField::Restricting(source),
                 None => VolumeField::Other,

@@ -88,6 +88,27 @@ pub struct VolumeSpec {
     pub node_affinity: Option<VolumeNodeAffinity>,
     /// `csi`.
     pub csi: Option<CsiSource>,
+    /// `awsElasticBlockStore`.
+    pub aws_elastic_block_store: Option<InTreeSource>,
+    /// `azureDisk`.
+    pub azure_disk: Option<InTreeSource>,
+    /// `cinder`.
+    pub cinder: Option<InTreeSource>,
+    /// `gcePersistentDisk`.
+    pub gce_persistent_disk: Option<InTreeSource>,
+    /// `portworxVolume`.
+    pub portworx_volume: Option<InTreeSource>,
+}
+
+/// A source of a volume from before CSI that a CSI driver has taken over.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct InTreeSource {
+    /// `volumeID`, of Azure's `diskURI` and of Google's `pdName`.
+    #[serde(alias = "diskURI", alias = "pdName", rename = "volumeID")]
+    pub volume_id: Box<str>,
+    /// `kind` of Azure's: `Managed`, or one that no CSI driver has taken over.
+    pub kind: Option<Box<str>>,
 }
 
 /// `claimRef` of a volume.
@@ -184,6 +205,38 @@ pub struct CsiNodeDriver {
 pub struct VolumeCount {
     /// `count`; absent: no limit.
     pub count: Option<i64>,
+}
+
+/// A VolumeAttachment.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct VolumeAttachment {
+    /// `metadata`.
+    #[serde(default)]
+    pub metadata: Meta,
+    /// `spec`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub spec: AttachmentSpec,
+}
+
+/// `spec` of a VolumeAttachment.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AttachmentSpec {
+    /// `attacher`: the CSI driver.
+    pub attacher: Box<str>,
+    /// `nodeName`.
+    pub node_name: Box<str>,
+    /// `source`.
+    #[serde(deserialize_with = "null_is_default")]
+    pub source: AttachedSource,
+}
+
+/// `source` of a VolumeAttachment.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachedSource {
+    /// `persistentVolumeName`.
+    pub persistent_volume_name: Option<Box<str>>,
 }
 
 /// A CSIDriver.

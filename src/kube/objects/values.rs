@@ -73,9 +73,11 @@ impl Annotations {
     /// other schedulers let users ask for parts of a GPU.
     const PREFIXES: [&str; 4] = ["gpu-batch.io/", "nvidia.com/", "hami.io/", "gpu-"];
 
-    /// Annotations of claims and volumes that are kept, too.
-    const OF_VOLUMES: [&str; 3] = [
+    /// Annotations of claims, volumes and their classes that are kept, too.
+    const OF_VOLUMES: [&str; 5] = [
         "pv.kubernetes.io/bind-completed",
+        "storageclass.beta.kubernetes.io/is-default-class",
+        "storageclass.kubernetes.io/is-default-class",
         "volume.beta.kubernetes.io/storage-class",
         "volume.kubernetes.io/selected-node",
     ];

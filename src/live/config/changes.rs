@@ -5,12 +5,13 @@ use serde_json::Value;
 
 /// Keys around which the running scheduler was built, with all keys below them. Their documentation
 /// says that the scheduler begins anew.
-const FOUNDATIONS: [&str; 5] = [
+const FOUNDATIONS: [&str; 6] = [
     "schedulerName",
     "serveAddress",
     "extender",
     "leaderElection",
     "health.rules",
+    "preferences",
 ];
 
 /// The keys whose values differ, in the order of their names: `placement`, `inFlight.actions`.

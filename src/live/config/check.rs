@@ -6,6 +6,7 @@ mod health;
 use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, process};
 use crate::kube::api::{API_VERSION, Duration, InvalidDuration, Placement, parse_placement};
+use crate::kube::convert::ClusterPreferences;
 use crate::kube::execute::LeaseName;
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{
@@ -107,6 +108,10 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
             settings,
             scheduler_name: file.scheduler_name.clone(),
             serve_address,
+            preferences: ClusterPreferences {
+                image_locality: file.preferences.image_locality,
+                default_spreading: file.preferences.default_spreading,
+            },
             extender,
             lease: LeaseName {
                 namespace: file.leader_election.namespace.clone(),

@@ -71,6 +71,9 @@ pub struct ConfigurationFile {
     pub health: HealthFile,
     /// GPUs that several pods take turns on.
     pub time_slicing: TimeSlicingFile,
+    /// What the cluster adds to the preferences that pods state: see docs/jobs.md. After a change
+    /// the scheduler begins anew.
+    pub preferences: PreferencesFile,
     /// How long a request to the API server may take before its outcome counts as unknown; a
     /// duration, shorter than leaseDuration less renewDeadline.
     pub request_deadline: Duration,
@@ -169,6 +172,17 @@ pub struct EvictionsFile {
     pub per_second: i64,
 }
 
+/// `preferences`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PreferencesFile {
+    /// true: pods prefer nodes that have their images, as with kube-scheduler (ImageLocality).
+    pub image_locality: bool,
+    /// true: pods of a ReplicaSet, StatefulSet or ReplicationController without spread constraints
+    /// prefer nodes and zones with few pods of it, as with kube-scheduler.
+    pub default_spreading: bool,
+}
+
 /// `consolidation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -217,6 +231,7 @@ impl Default for ConfigurationFile {
             reservations: settings.reservations.into(),
             health: HealthFile::default(),
             time_slicing: TimeSlicingFile::default(),
+            preferences: PreferencesFile::default(),
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),
             queue_status_interval: duration(settings.queue_status_interval_ms),

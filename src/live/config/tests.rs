@@ -57,6 +57,7 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          aging: 1m\n\
          health: {recoveryPeriod: 2m, rules: [{condition: CardsBurn, action: evict, after: 1h}]}\n\
          timeSlicing: {failRequestsGreaterThanOne: true}\n\
+         preferences: {imageLocality: true, defaultSpreading: true}\n\
          retryAfter: 1m30s\n";
 
 #[test]
@@ -93,6 +94,8 @@ fn every_key_can_be_set() {
     assert_eq!(settings.health.recovery_ms, 120_000);
     assert_eq!(settings.health.rules[0].evict_after_ms, Some(3_600_000));
     assert!(settings.time_slices_are_single);
+    let preferences = configuration.preferences;
+    assert!(preferences.image_locality && preferences.default_spreading);
     assert_eq!(settings.retry_after_ms, 90_000);
     let Leadership::Elected(lease) = &settings.leadership else {
         panic!("{:?}", settings.leadership);

@@ -25,6 +25,9 @@ impl Generator {
                     {"name": self.name("driver", 2), "nodeID": "n",
                      "allocatable": self.perhaps(80, count)}]}})
             }
+            StorageKind::Attachment => json!({"metadata": {"name": self.name("attachment", 6)},
+                "spec": {"attacher": self.name("driver", 2), "nodeName": self.name("node", 5),
+                         "source": {"persistentVolumeName": self.name("volume", 4)}}}),
             StorageKind::CsiDriver => json!({"metadata": {"name": self.name("driver", 2)},
                 "spec": {"storageCapacity": self.random.percent(50)}}),
             StorageKind::Capacity => {

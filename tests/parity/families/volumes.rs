@@ -2,8 +2,8 @@
 //!
 //! On purpose not drawn, because gpu-batch differs there:
 //! - A volume that two pods of a node share, where attachments are limited: it counts twice.
-//! - VolumeAttachments, which are not read, and volume kinds that were moved to CSI drivers, which
-//!   are not supported.
+//! - Volumes that a pod names itself, of kinds from before CSI, most of which are not supported;
+//!   and CSINodes that say by an annotation which such kinds a node leaves to CSI drivers.
 //! - Several claims of one pod that wait for free volumes and differ in more than their sizes:
 //!   kube-scheduler gives each the smallest that is left, and gpu-batch looks for other ways where
 //!   that fails.
@@ -60,6 +60,11 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     let volumes: Vec<Value> = volumes.collect();
     if draw.percent(25) {
         stock.share(draw, case);
+    }
+    let attachments = if draw.percent(50) { draw.below(5) } else { 0 };
+    for index in 0..attachments {
+        let attachment = draws::attachment(draw, index, stock.volumes, &stock.nodes);
+        stock.objects.push(attachment);
     }
     let pod = &mut case["pod"];
     pod["spec"]["volumes"] = volumes.into();
@@ -215,7 +220,10 @@ impl Stock {
         let mut volume = draws::volume(draw, &name, claim, &self.nodes);
         volume["spec"]["claimRef"] = draws::reference(claim, true);
         volume["status"]["phase"] = json!("Bound");
-        let attached = volume["spec"].get("csi").is_some();
+        let plain = ["local", "hostPath", "nfs", "azureFile", "vsphereVolume"];
+        let attached = plain
+            .iter()
+            .all(|source| volume["spec"].get(source).is_none());
         if draw.percent(97) {
             self.objects.push(volume);
         }

@@ -58,6 +58,8 @@ pub(in crate::bind) struct Preparations {
     unselected: VecDeque<Unselection>,
     /// Claims of which the volume is to be freed once the watch tells that it is kept for them.
     unseen: Vec<Unselection>,
+    /// Claims of which a request to free the volume is under way.
+    freeing: BTreeMap<Uid, Unselection>,
 }
 
 /// A claim that was told a node, or for which a volume was kept.
@@ -81,6 +83,8 @@ struct Unselection {
     uid: Uid,
     /// The volume; `None`: the claim was told a node.
     volume: Option<Box<str>>,
+    /// The version of the volume of which the API server was asked to free it last.
+    asked_of: Option<Box<str>>,
 }
 
 impl Binder {
@@ -211,7 +215,7 @@ impl Binder {
     /// volume that was kept for it, unless it has its volume. Returns whether there was such a
     /// claim. A request that fails is not repeated: then the pod is placed on that node again.
     pub(super) fn send_unselection(&mut self, state: &ClusterState, deadline_ms: UnixMs) -> bool {
-        let Some(unselection) = self.preparations.unselected.pop_front() else {
+        let Some(mut unselection) = self.preparations.unselected.pop_front() else {
             return false;
         };
         let (name, uid) = (&unselection.claim, unselection.uid);
@@ -234,19 +238,27 @@ impl Binder {
         } else {
             self.preparations.busy.insert(uid);
             self.send_volume(state, volume, (uid, None), deadline_ms);
+            let known = state.storage.volume(volume);
+            unselection.asked_of = known.map(|known| known.version.clone());
+            self.preparations.freeing.insert(uid, unselection);
         }
         true
     }
 
     /// Frees volumes once the watch tells that they are kept for claims that are not to get them,
-    /// and forgets those that others have.
+    /// and forgets those that others have. A volume that was changed by others before a request to
+    /// free it arrived is freed once the watch tells of the change.
     fn follow_unseen(&mut self, state: &ClusterState) {
         for unselection in core::mem::take(&mut self.preparations.unseen) {
             let volume = unselection.volume.as_deref();
             let known = volume.and_then(|volume| state.storage.volume(volume));
             let busy = self.preparations.busy.contains(&unselection.uid);
             match known {
-                Some(known) if busy || known.claim.is_none() => {
+                Some(known)
+                    if busy
+                        || unselection.asked_of.as_ref() == Some(&known.version)
+                        || (known.claim.is_none() && unselection.asked_of.is_none()) =>
+                {
                     self.preparations.unseen.push(unselection);
                 }
                 Some(known) if is_kept(state, &known.name, unselection.uid) => {
@@ -268,6 +280,7 @@ impl Binder {
         now_ms: UnixMs,
     ) {
         self.preparations.busy.remove(&claim);
+        let freed = self.preparations.freeing.remove(&claim);
         let Some(selection) = self.preparations.selections.get_mut(&claim) else {
             // The claim has forgotten its node, or its place was given up meanwhile. Another pod
             // may wait to tell it a node.
@@ -276,6 +289,10 @@ impl Binder {
             if outcome != Outcome::Done {
                 self.preparations.unseen.retain(|it| it.uid != claim);
             }
+            let is_conflict = matches!(outcome, Outcome::Conflict { .. });
+            self.preparations
+                .unseen
+                .extend(freed.filter(|_| is_conflict));
             return;
         };
         let (pod, name) = (selection.pod, selection.claim.1.clone());
@@ -487,6 +504,7 @@ impl Binder {
                 claim,
                 uid: claim_uid,
                 volume,
+                asked_of: None,
             });
         }
     }
@@ -511,6 +529,7 @@ impl Binder {
     pub(super) fn drop_preparations(&mut self) {
         self.preparations.unselected.clear();
         self.preparations.unseen.clear();
+        self.preparations.freeing.clear();
     }
 }
 

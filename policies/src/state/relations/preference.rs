@@ -32,7 +32,8 @@ impl ClusterState {
         let class = &self.classes[self.pods[pod].class];
         let preferences = class.shape.preferences.as_deref();
         self.softly_tainted.is_empty()
-            && preferences.is_none_or(|it| it.nodes.is_empty() && it.spread.is_empty())
+            && preferences
+                .is_none_or(|it| it.nodes.is_empty() && it.spread.is_empty() && it.images.is_none())
     }
 
     /// What the preferred terms of a pod, and those of others that select it, give each node: the
@@ -89,12 +90,15 @@ impl ClusterState {
 
     /// How crowded each node's domains are with the pods that the preferred spread of a class
     /// counts, in pods weighted by how many domains there are; `None` for nodes that lack one of
-    /// the labels. Empty: the class has no such constraint.
+    /// the labels, unless the constraints are the cluster's defaults. Empty: the class has no such
+    /// constraint.
     pub(crate) fn crowding(&mut self, class: ClassId, nodes: &[NodeId]) -> Vec<Option<u64>> {
         self.include_nodes(class);
         let shape = self.classes[class].shape.clone();
-        let rules = shape.preferences.as_deref();
-        let rules = rules.map_or(&[] as &[_], |preferences| &preferences.spread);
+        let Some(preferences) = shape.preferences.as_deref() else {
+            return Vec::new();
+        };
+        let rules = &preferences.spread;
         let Some(relations) = self.classes[class].relations.as_deref() else {
             return Vec::new();
         };
@@ -106,7 +110,9 @@ impl ClusterState {
             let tally = &self.relations.tallies[spread.tallies[at]];
             &self.relations.keys[tally.of.key()]
         };
-        let is_labelled = |node: NodeId| (0..rules.len()).all(|at| key(at).of_node[node] > 0);
+        let is_labelled = |node: NodeId| {
+            preferences.spread_is_default || (0..rules.len()).all(|at| key(at).of_node[node] > 0)
+        };
         let mut crowding: Vec<Option<u128>> = nodes
             .iter()
             .map(|node| is_labelled(*node).then_some(0))
@@ -147,7 +153,8 @@ impl ClusterState {
         let weight = u128::from(logarithm(domains as u64 + 2));
         let tolerated = u128::from(rule.max_skew.saturating_sub(1)) << FRACTION;
         for (node, sum) in nodes.iter().zip(crowding) {
-            let Some(sum) = sum else {
+            // Of the cluster's defaults, those count for a node whose label it has.
+            let Some(sum) = sum.as_mut().filter(|_| key.of_node[*node] > 0) else {
                 continue;
             };
             let pods = match by_node {

@@ -289,15 +289,22 @@ impl ClusterState {
             return;
         };
         if let Some(rules) = &shape.relations {
-            self.include(&shape, &rules.spread, &mut relations.spread);
+            self.include(&shape, (&rules.spread, false), &mut relations.spread);
         }
         if let Some(preferences) = &shape.preferences {
-            self.include(&shape, &preferences.spread, &mut relations.preferred_spread);
+            let rules = (&*preferences.spread, preferences.spread_is_default);
+            self.include(&shape, rules, &mut relations.preferred_spread);
         }
         self.classes[id].relations = Some(relations);
     }
 
-    fn include(&self, shape: &PodShape, rules: &[SpreadRule], spread: &mut SpreadTallies) {
+    /// `are_default`: the rules are the cluster's, for which nodes count that lack a label.
+    fn include(
+        &self,
+        shape: &PodShape,
+        (rules, are_default): (&[SpreadRule], bool),
+        spread: &mut SpreadTallies,
+    ) {
         let version = Some(self.relations.version);
         if rules.is_empty() || spread.included_as_of == version {
             return;
@@ -316,7 +323,7 @@ impl ClusterState {
             if let Some(known) = record
                 .known
                 .as_ref()
-                .filter(|_| keys.iter().copied().all(has_labels))
+                .filter(|_| are_default || keys.iter().copied().all(has_labels))
             {
                 let selects = selects_all || filter::selects(shape, &known.facts);
                 for (at, rule) in rules.iter().enumerate() {

@@ -2,8 +2,8 @@
 //!
 //! How many volumes of a driver can be attached to a node is an amount, as CPU is: nodes have it,
 //! and each volume takes one. A volume that several pods of a node share counts once for each,
-//! which is more than kube-scheduler counts. Only drivers that some CSINode limits are counted; on
-//! all other nodes such a driver is not limited.
+//! which is more than kube-scheduler counts. Volumes that are still attached take one, too. Only
+//! drivers that some CSINode limits are counted; on all other nodes such a driver is not limited.
 
 use super::Storage;
 use super::stock::without_free;
@@ -17,8 +17,19 @@ use alloc::{
     string::String,
 };
 
-/// What the names of amounts of attached volumes begin with; the name of the driver follows.
-const ATTACHED: &str = "attachable-volumes-csi-";
+/// What the names of amounts of attached volumes begin with; the name of the driver follows. They
+/// stand in sentences about what is missing.
+const ATTACHED: &str = "attachable volumes of ";
+
+/// Provisioners from before CSI, each with the CSI driver that has taken its volumes over and whose
+/// attachments nodes limit.
+const TAKEN_OVER: [(&str, &str); 5] = [
+    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
+    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
+    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
+    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
+    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+];
 
 /// How many volumes can be attached to a node that does not limit it.
 const UNLIMITED: Amount = 1 << 40;
@@ -57,7 +68,8 @@ impl Storage {
 
     /// Adds to what a node has how many volumes of each limited driver can be attached to it, and
     /// how many free volumes it reaches.
-    pub(in crate::state) fn add_amounts(&self, node: &mut NodeFacts) {
+    /// `unused`: how many of each driver are attached that no pod on the node uses.
+    pub(super) fn add_amounts(&self, node: &mut NodeFacts, unused: &BTreeMap<Box<str>, Amount>) {
         let NodeFacts {
             labels,
             allocatable,
@@ -70,10 +82,19 @@ impl Storage {
             let mut limits = drivers.filter(|(name, _)| name == driver);
             let limit = limits.find_map(|(_, limit)| *limit);
             let limit = limit.map_or(UNLIMITED, Amount::from);
+            let unused = unused.get(driver).copied().unwrap_or(0);
+            let limit = limit.saturating_sub(unused);
             allocatable.push((format!("{ATTACHED}{driver}").into(), limit));
         }
         allocatable.sort();
     }
+}
+
+/// The driver that attaches the volumes which a provisioner makes.
+fn driver_of(provisioner: &str) -> &str {
+    let mut taken_over = TAKEN_OVER.into_iter();
+    let by = taken_over.find(|(before, _)| *before == provisioner);
+    by.map_or(provisioner, |(_, driver)| driver)
 }
 
 /// Takes from amounts those that [`Storage::add_amounts`] or a pod's claims have added.
@@ -108,10 +129,21 @@ impl ClusterState {
 
     /// How many volumes of each limited driver the claims of a pod attach.
     fn attached(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeMap<Box<str>, Amount> {
-        let mut handles: BTreeSet<(&str, String)> = BTreeSet::new();
         if self.storage.limited.is_empty() {
             return BTreeMap::new();
         }
+        let mut attached = BTreeMap::new();
+        for (driver, _) in self.handles(namespace, claims) {
+            if self.storage.limited.contains_key(driver) {
+                *attached.entry(driver.into()).or_insert(0) += 1;
+            }
+        }
+        attached
+    }
+
+    /// The volumes that the claims of a pod attach, each by its driver and its handle.
+    pub(super) fn handles(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeSet<(&str, String)> {
+        let mut handles: BTreeSet<(&str, String)> = BTreeSet::new();
         for claim in claims {
             let name = (namespace.into(), claim.name.clone());
             let Some(facts) = self.storage.claims.get(&name) else {
@@ -127,17 +159,12 @@ impl ClusterState {
                 None => {
                     // A volume that is not there yet is none of those that are.
                     let class = self.storage.classes.get(&facts.class);
-                    handles.extend(class.map(|class| (&*class.provisioner, format!("\0{name:?}"))));
+                    let driver = class.map(|class| driver_of(&class.provisioner));
+                    handles.extend(driver.map(|driver| (driver, format!("\0{name:?}"))));
                 }
             }
         }
-        let mut attached = BTreeMap::new();
-        for (driver, _) in handles {
-            if self.storage.limited.contains_key(driver) {
-                *attached.entry(driver.into()).or_insert(0) += 1;
-            }
-        }
-        attached
+        handles
     }
 
     /// Takes in how many volumes can be attached to a node now.

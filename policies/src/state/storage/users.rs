@@ -61,6 +61,7 @@ impl ClusterState {
     /// Works out anew what pods ask for whose claims, or what these depend on, have changed.
     pub(crate) fn follow_storage(&mut self, now_ms: UnixMs) {
         let changed = self.follow_stock();
+        self.follow_users_on_nodes(&changed);
         let storage = &mut self.storage;
         if core::mem::take(&mut storage.all_nodes_changed) {
             storage.nodes_changed = self.node_ids.keys().cloned().collect();
@@ -86,6 +87,21 @@ impl ClusterState {
                 self.move_to_class(pod, &now);
                 self.touched.extend(self.pods[pod].gang());
             }
+        }
+    }
+
+    /// Notes the nodes of pods whose claims have changed: they may use what is attached there now,
+    /// or not any more.
+    fn follow_users_on_nodes(&mut self, changed: &BTreeSet<Named>) {
+        let users = changed
+            .iter()
+            .filter_map(|claim| self.storage.users.get(claim));
+        let placed = users.flatten().filter_map(|pod| {
+            let node = self.pods[*pod].stage.node()?;
+            Some((*pod, node))
+        });
+        for (pod, node) in placed.collect::<Vec<_>>() {
+            self.attachments_may_be_used(pod, node);
         }
     }
 

@@ -290,6 +290,16 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {
             let (because, hold) = (&refused.because, members(refused.would_hold));
+            if refused.for_volumes {
+                let have = match refused.nodes {
+                    1 => format!("1 node that {because} has"),
+                    nodes => format!("{nodes} nodes that {because} have"),
+                };
+                remedies.push(format!(
+                    "volumes that other nodes {place} reach: {have} free room for {hold}"
+                ));
+                continue;
+            }
             let have = match refused.nodes {
                 1 => "1 node has".into(),
                 nodes => format!("{nodes} nodes have"),

@@ -388,6 +388,7 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
             nodes,
             would_hold,
             closed: filter.closes_node(),
+            for_volumes: filter.is_about_volumes(),
         })
         .collect();
     counts

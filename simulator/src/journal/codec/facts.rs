@@ -5,13 +5,13 @@ use gpu_batch_policies::facts::{
     AlignedContainer, AlignmentPolicy, AlignmentScope, CardFacts, CardNeed, CellResource,
     ConditionStatus, ContainerRole, DisruptionBudgetFacts, GangHints, GroupSource, HostPort,
     JobFacts, LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts,
-    NodeCondition, NodeFacts, NodeFeature, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference,
-    OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind,
-    PodLabels, PodPhase, PodSelection, PodShape, PodTerm, Preferences, PreferredNodes,
-    PreferredPods, PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
-    Relations, ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint,
-    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
-    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    NodeCondition, NodeFacts, NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts,
+    OwnerReference, OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts,
+    PodKind, PodLabels, PodPhase, PodSelection, PodShape, PodTerm, Preferences, PreferredImages,
+    PreferredNodes, PreferredPods, PriorityClassFacts, Problem, Protocol, QueueFacts,
+    QueueResource, Readiness, Relations, ScheduledCondition, SelectorRequirement, SpreadRule,
+    SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator,
+    TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -49,8 +49,9 @@ fields! {
     Problem { field, message }
     NodeFacts {
         name, uid, labels, annotations, taints, unschedulable, readiness, conditions, allocatable,
-        capacity, features, cards, problems,
+        capacity, features, cards, images, problems,
     }
+    NodeImage { name, size_bytes }
     NodeCondition { kind, status, since_ms }
     Taint { key, value, effect }
     PodFacts {
@@ -71,7 +72,8 @@ fields! {
         host_ports, features, relations, preferences, volumes, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
-    Preferences { namespace, nodes, pods, spread }
+    Preferences { namespace, nodes, pods, spread, spread_is_default, images }
+    PreferredImages { names, containers }
     PreferredNodes { weight, term }
     PreferredPods { weight, topology_key, selection }
     PodTerm { topology_key, selection, selects_own_labels }

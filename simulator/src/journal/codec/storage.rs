@@ -2,9 +2,9 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    AccessModes, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse, CsiDriverFacts, CsiNodeFacts,
-    StorageClassFacts, StorageFacts, StorageKind, VolumeFacts, VolumeNeeds, VolumePlaces,
-    ZoneLabel,
+    AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
+    CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts, StorageKind, VolumeFacts,
+    VolumeNeeds, VolumePlaces, ZoneLabel,
 };
 
 impl Codec for AccessModes {
@@ -25,11 +25,12 @@ fields! {
     }
     VolumeFacts {
         name, version, labels, affinity, claim, class, size, access, is_block, attributes_class,
-        is_available, is_deleting, csi,
+        is_available, is_deleting, csi, is_in_tree,
     }
     ClaimReference { namespace, name, uid }
     StorageClassFacts { name, provisioner, waits, topologies }
     CsiNodeFacts { name, drivers }
+    AttachmentFacts { name, driver, node, volume }
     CsiDriverFacts { name, tells_capacity }
     CapacityFacts { namespace, name, class, largest, nodes }
     VolumeNeeds { missing, places, zones }
@@ -38,7 +39,7 @@ fields! {
 }
 
 variants! {
-    StorageKind { 0 Claim, 1 Volume, 2 Class, 3 CsiNode, 4 CsiDriver, 5 Capacity }
+    StorageKind { 0 Claim, 1 Volume, 2 Class, 3 CsiNode, 4 CsiDriver, 5 Capacity, 6 Attachment }
     StorageFacts {
         0 Claim { 0: claim },
         1 Volume { 0: volume },
@@ -46,5 +47,6 @@ variants! {
         3 CsiNode { 0: node },
         4 CsiDriver { 0: driver },
         5 Capacity { 0: capacity },
+        6 Attachment { 0: attachment },
     }
 }

@@ -3,11 +3,11 @@
 use super::admission;
 use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
-use crate::kube::convert::{Converter, Watched, limits};
+use crate::kube::convert::{Converter, Watched, limits, storage};
 use crate::kube::objects::{
     Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
     NativePodGroup, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod,
-    PodGroup, PriorityClass, Queue, StorageClass, Topology,
+    PodGroup, PriorityClass, Queue, StorageClass, Topology, VolumeAttachment,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::Problem;
@@ -16,6 +16,13 @@ use serde_json::{Map, Value};
 
 /// A field and what is wrong with it.
 pub(super) type FieldError = (String, String);
+
+/// The annotations by which a StorageClass says that it is the default: today's, and that of
+/// before.
+const DEFAULT_CLASS: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
 
 /// The group of kinds that say where there can be volumes.
 const STORAGE: &str = "storage.k8s.io";
@@ -50,13 +57,7 @@ impl Known {
         Self::new("", "v1", "Node", false, node),
         Self::new("", "v1", "Pod", true, pod),
         Self::new("", "v1", "Namespace", false, plain::<Namespace>),
-        Self::new(
-            "",
-            "v1",
-            "PersistentVolumeClaim",
-            true,
-            plain::<PersistentVolumeClaim>,
-        ),
+        Self::new("", "v1", "PersistentVolumeClaim", true, claim),
         Self::new(
             "",
             "v1",
@@ -64,7 +65,7 @@ impl Known {
             false,
             plain::<PersistentVolume>,
         ),
-        Self::new(STORAGE, "v1", "StorageClass", false, plain::<StorageClass>),
+        Self::new(STORAGE, "v1", "StorageClass", false, storage_class),
         Self::new(STORAGE, "v1", "CSINode", false, plain::<CsiNode>),
         Self::new(STORAGE, "v1", "CSIDriver", false, plain::<CsiDriver>),
         Self::new(
@@ -80,6 +81,13 @@ impl Known {
             "NodeResourceTopology",
             false,
             plain::<NodeResourceTopology>,
+        ),
+        Self::new(
+            STORAGE,
+            "v1",
+            "VolumeAttachment",
+            false,
+            plain::<VolumeAttachment>,
         ),
         Self::new("batch", "v1", "Job", true, plain::<Job>),
         Self::new(
@@ -195,6 +203,40 @@ fn priority_class(value: Value, converter: &mut Converter) -> Result<Option<Obje
         .priority_classes
         .insert(name, (class.value, never_preempts));
     Ok(class.convert(converter))
+}
+
+/// Of several default classes the API server takes the youngest, and of these the first by name.
+fn storage_class(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
+    let class: StorageClass = decode(value)?;
+    let meta = &class.metadata;
+    let mut says = DEFAULT_CLASS.iter().map(|key| meta.annotations.get(key));
+    if says.any(|said| said == Some("true")) {
+        let created_ms = meta.creation_timestamp.map_or(0, |time| time.0);
+        let known = converter.default_storage_class.as_ref();
+        let is_first =
+            known.is_none_or(|(known_ms, known)| (*known_ms, &meta.name) < (created_ms, known));
+        if is_first {
+            converter.default_storage_class = Some((created_ms, meta.name.clone()));
+        }
+    }
+    Ok(class.convert(converter))
+}
+
+/// Reads a claim. One that names no class and is not bound gets the default class.
+fn claim(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
+    let mut claim: PersistentVolumeClaim = decode(value)?;
+    let annotations = &claim.metadata.annotations;
+    let names_none = claim.spec.storage_class_name.is_none()
+        && annotations.get(storage::CLASS).is_none()
+        && annotations.get(storage::BIND_COMPLETED).is_none();
+    if let Some((_, class)) = converter
+        .default_storage_class
+        .as_ref()
+        .filter(|_| names_none)
+    {
+        claim.spec.storage_class_name = Some(class.clone());
+    }
+    Ok(claim.convert(converter))
 }
 
 fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {

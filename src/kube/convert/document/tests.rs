@@ -35,7 +35,7 @@ fn object(value: Value) -> Object {
 
 #[test]
 fn every_kind_of_the_engine_is_read() {
-    use StorageKind::{Capacity, Claim, Class, CsiDriver, CsiNode, Volume};
+    use StorageKind::{Attachment, Capacity, Claim, Class, CsiDriver, CsiNode, Volume};
     for (api_version, kind, expected) in [
         ("v1", "Node", Kind::Node),
         ("v1", "Pod", Kind::Pod),
@@ -62,6 +62,11 @@ fn every_kind_of_the_engine_is_read() {
             "storage.k8s.io/v1",
             "CSIStorageCapacity",
             Kind::Storage(Capacity),
+        ),
+        (
+            "storage.k8s.io/v1",
+            "VolumeAttachment",
+            Kind::Storage(Attachment),
         ),
         ("gpu-batch.io/v1alpha1", "Queue", Kind::Queue),
         ("gpu-batch.io/v1alpha1", "PodGroup", Kind::PodGroup),
@@ -396,4 +401,44 @@ proptest! {
         let both = from_files(flat([((), bad), ((), good)]), &mut converter()).objects;
         prop_assert!(both.ends_with(&alone) || both.contains(&alone[0]));
     }
+}
+
+#[test]
+fn a_claim_without_a_class_gets_the_default_class() {
+    let class = |name: &str, key: &str, created: &str| {
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": name, "creationTimestamp": created, "annotations": {key: "true"}}})
+    };
+    let is_default = "storageclass.kubernetes.io/is-default-class";
+    let (early, late) = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z");
+    let claim = |name: &str, annotations: Value, spec: Value| {
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec,
+            "metadata": {"name": name, "annotations": annotations}})
+    };
+    let bound = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    let objects = [
+        claim("none", json!({}), json!({})),
+        claim("empty", json!({}), json!({"storageClassName": ""})),
+        claim("bound", bound, json!({"volumeName": "v"})),
+        class("b", is_default, late),
+        class("old", is_default, early),
+        class(
+            "a",
+            "storageclass.beta.kubernetes.io/is-default-class",
+            late,
+        ),
+        class("other", "unknown", late),
+    ];
+    let objects = objects.into_iter().map(|object| ((), object)).collect();
+    let read = from_files(objects, &mut converter());
+    assert!(read.refused.is_empty());
+    let claims = read.objects.iter().filter_map(|(_, object)| match object {
+        Object::Storage(gpu_batch_policies::facts::StorageFacts::Claim(claim)) => {
+            Some((&*claim.name, &*claim.class))
+        }
+        _ => None,
+    });
+    let mut claims: Vec<_> = claims.collect();
+    claims.sort_unstable();
+    assert_eq!(claims, [("bound", ""), ("empty", ""), ("none", "a")]);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::kube::convert::ClusterPreferences;
 use serde_json::{Value, json};
 
 /// The nodes of the field guide: eight H100, a member of an NVL72 rack, A100 in mixed MIG mode.
@@ -273,4 +274,26 @@ fn endless_annotations_cordon_the_node_and_are_left_out() {
     assert_eq!(facts.annotations.len(), 1);
     assert!(facts.unschedulable);
     assert_eq!(facts.problems.len(), 1);
+}
+
+#[test]
+fn images_are_read_where_pods_prefer_nodes_that_have_theirs() {
+    let node = json!({
+        "metadata": {"name": "n"},
+        "status": {"images": [
+            {"names": ["a@sha256:0", "a:v1"], "sizeBytes": 7},
+            {"names": ["b:v1"], "sizeBytes": -1},
+            {"sizeBytes": 9},
+        ]},
+    });
+    assert_eq!(facts(node.clone()).images, []);
+    let preferences = ClusterPreferences {
+        image_locality: true,
+        default_spreading: false,
+    };
+    let mut converter = Converter::new("gpu-batch", NOW_MS).with_preferences(preferences);
+    let read = super::node(serde_json::from_value(node).unwrap(), &mut converter);
+    let images = read.images.iter();
+    let images: Vec<(&str, u64)> = images.map(|it| (&*it.name, it.size_bytes)).collect();
+    assert_eq!(images, [("a@sha256:0", 7), ("a:v1", 7), ("b:v1", 0)]);
 }

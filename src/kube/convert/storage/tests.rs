@@ -205,6 +205,7 @@ fn everything_that_counts_of_a_volume_is_read() {
         is_available: true,
         is_deleting: false,
         csi: Some(("disks".into(), "d-1".into())),
+        is_in_tree: false,
     };
     assert_eq!(volume, expected);
 }
@@ -342,4 +343,76 @@ fn a_key_is_that_of_the_facts() {
     for (key, facts) in keys {
         assert_eq!(key, Object::Storage(facts).key());
     }
+}
+
+#[test]
+fn volumes_from_before_csi_are_those_of_the_drivers_that_have_taken_them_over() {
+    let csi = |labels: Value, field: &str, source: Value| {
+        let volume = json!({"metadata": {"name": "v", "labels": labels}, "spec": {field: source}});
+        let (_, StorageFacts::Volume(facts)) = read::<PersistentVolume>(volume) else {
+            panic!("no volume");
+        };
+        assert_eq!(facts.is_in_tree, facts.csi.is_some());
+        facts
+            .csi
+            .map(|(driver, handle)| format!("{driver} {handle}"))
+    };
+    let ebs = |id: &str| csi(json!({}), "awsElasticBlockStore", json!({"volumeID": id}));
+    assert_eq!(ebs("vol-1").as_deref(), Some("ebs.csi.aws.com vol-1"));
+    assert_eq!(
+        ebs("aws://z/vol-1").as_deref(),
+        Some("ebs.csi.aws.com vol-1")
+    );
+    assert_eq!(
+        ebs("aws:///vol-1/").as_deref(),
+        Some("ebs.csi.aws.com vol-1")
+    );
+    for wrong in ["aws://z/disk-1", "aws://vol-1", "aws://z/vol-1/x", ""] {
+        assert_eq!(ebs(wrong), None, "{wrong}");
+    }
+    let gce = |zone: &str| {
+        let labels = json!({"topology.kubernetes.io/zone": zone});
+        csi(labels, "gcePersistentDisk", json!({"pdName": "d"}))
+    };
+    let handle = |place: &str| {
+        Some(format!(
+            "pd.csi.storage.gke.io projects/UNSPECIFIED/{place}/disks/d"
+        ))
+    };
+    assert_eq!(gce("us-east1-b"), handle("zones/us-east1-b"));
+    assert_eq!(gce(""), handle("zones/UNSPECIFIED"));
+    assert_eq!(gce("us-east1-b__us-east1-c"), handle("regions/us-east1"));
+    assert_eq!(gce("us-east1-b__us-west1-c"), None);
+    let azure = |kind: &str| {
+        let source = json!({"diskName": "d", "diskURI": "/d", "kind": kind});
+        csi(json!({}), "azureDisk", source)
+    };
+    assert_eq!(azure("Managed").as_deref(), Some("disk.csi.azure.com /d"));
+    assert_eq!(azure("Shared"), None);
+    let plain = |field: &str| csi(json!({}), field, json!({"volumeID": "d"}));
+    assert_eq!(
+        plain("cinder").as_deref(),
+        Some("cinder.csi.openstack.org d")
+    );
+    assert_eq!(
+        plain("portworxVolume").as_deref(),
+        Some("pxd.portworx.com d")
+    );
+    assert_eq!(plain("azureFile"), None);
+}
+
+#[test]
+fn an_attachment_is_read() {
+    let value = json!({
+        "metadata": {"name": "a"},
+        "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+    });
+    let (_, StorageFacts::Attachment(facts)) = read::<VolumeAttachment>(value) else {
+        panic!("no attachment");
+    };
+    let expected = ("d", "n", Some("v"));
+    assert_eq!(
+        (&*facts.driver, &*facts.node, facts.volume.as_deref()),
+        expected
+    );
 }

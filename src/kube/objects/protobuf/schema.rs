@@ -105,6 +105,7 @@ static SCHEDULING_GROUP: Message = Message(&[(1, "podGroupName", Text)]);
 
 static CONTAINER: Message = Message(&[
     (1, "name", Text),
+    (2, "image", Text),
     (6, "ports", List(&Inner(&CONTAINER_PORT))),
     (8, "resources", Inner(&RESOURCES)),
     (24, "restartPolicy", Text),
@@ -227,11 +228,13 @@ static VOLUME_SOURCE: Message = Message(&[
     (10, "persistentVolumeClaim", Inner(&CLAIM_SOURCE)),
     (11, "rbd", Present),
     (13, "cinder", Present),
-    (20, "vsphereVolume", Present),
     (22, "azureDisk", Present),
     (24, "portworxVolume", Present),
     (29, "ephemeral", Present),
+    (30, "image", Inner(&IMAGE_SOURCE)),
 ]);
+
+static IMAGE_SOURCE: Message = Message(&[(1, "reference", Text)]);
 
 static CLAIM_SOURCE: Message = Message(&[(1, "claimName", Text)]);
 
@@ -278,8 +281,11 @@ static NODE_STATUS: Message = Message(&[
     (1, "capacity", Map(&Quantity)),
     (2, "allocatable", Map(&Quantity)),
     (4, "conditions", List(&Inner(&NODE_CONDITION))),
+    (8, "images", List(&Inner(&CONTAINER_IMAGE))),
     (14, "declaredFeatures", List(&Text)),
 ]);
+
+static CONTAINER_IMAGE: Message = Message(&[(1, "names", List(&Text)), (2, "sizeBytes", Integer)]);
 
 static NODE_CONDITION: Message = Message(&[
     (1, "type", Text),

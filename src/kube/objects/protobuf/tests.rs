@@ -99,7 +99,8 @@ fn a_pod_is_what_it_is_in_json() {
                 {"name": "scratch", "emptyDir": {}},
                 {"name": "data", "persistentVolumeClaim": {"claimName": "a claim"}},
             ],
-            "containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "8"}}}],
+            "containers": [{"name": "main", "image": "an image",
+                "resources": {"requests": {"nvidia.com/gpu": "8"}}}],
             "hostNetwork": false,
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
                 {"nodeSelectorTerms": [{"matchExpressions":

@@ -8,6 +8,18 @@ use super::{BETA, TOPOLOGY};
 /// The drivers of CSI that there are.
 pub(super) const DRIVERS: &[&str] = &["disk.csi.example", "share.csi.example"];
 
+/// The drivers that have taken over kinds of volumes from before CSI, with the provisioners of
+/// these.
+const TAKEN_OVER: &[(&str, &str)] = &[
+    ("ebs.csi.aws.com", "kubernetes.io/aws-ebs"),
+    ("pd.csi.storage.gke.io", "kubernetes.io/gce-pd"),
+    ("disk.csi.azure.com", "kubernetes.io/azure-disk"),
+    ("cinder.csi.openstack.org", "kubernetes.io/cinder"),
+    ("pxd.portworx.com", "kubernetes.io/portworx-volume"),
+    ("file.csi.azure.com", "kubernetes.io/azure-file"),
+    ("csi.vsphere.vmware.com", "kubernetes.io/vsphere-volume"),
+];
+
 /// The classes that there are; claims may name others.
 pub(super) const CLASSES: &[&str] = &["disk", "zonal", "local", "now"];
 
@@ -29,6 +41,7 @@ impl Class {
         let by_hand = name == "local" || draw.percent(5);
         let provisioner = match by_hand {
             true => "kubernetes.io/no-provisioner",
+            false if draw.percent(15) => draw.pick(TAKEN_OVER).1,
             false => draw.pick(DRIVERS),
         };
         let mut object = json!({
@@ -108,10 +121,58 @@ pub(super) fn zones_of_node(draw: &mut Draw, node: &mut Value) {
     }
 }
 
+/// A source of a volume from before CSI.
+fn in_tree(draw: &mut Draw, name: &str) -> (&'static str, Value) {
+    match draw.below(8) {
+        0 | 1 => {
+            let id = match draw.below(4) {
+                0 => name.to_owned(),
+                1 => format!("aws://a/vol-{name}"),
+                2 => format!("aws:///vol-{name}"),
+                _ => format!("aws://a/{name}"),
+            };
+            ("awsElasticBlockStore", json!({"volumeID": id}))
+        }
+        2 => ("gcePersistentDisk", json!({"pdName": name})),
+        3 => {
+            let kind = draw.pick(&["Managed", "Managed", "Dedicated"]);
+            let uri = format!("/disks/{name}");
+            (
+                "azureDisk",
+                json!({"diskName": name, "diskURI": uri, "kind": kind}),
+            )
+        }
+        4 => ("cinder", json!({"volumeID": name})),
+        5 => ("portworxVolume", json!({"volumeID": name})),
+        6 => (
+            "azureFile",
+            json!({"secretName": "secret", "shareName": name}),
+        ),
+        _ => ("vsphereVolume", json!({"volumePath": name})),
+    }
+}
+
+/// A volume that is attached to a node.
+pub(super) fn attachment(draw: &mut Draw, index: u64, volumes: usize, nodes: &[String]) -> Value {
+    let volume = 1 + draw.below(volumes as u64 + 1);
+    let mut source = json!({"persistentVolumeName": format!("volume-{volume}")});
+    if draw.percent(5) {
+        source = json!({"inlineVolumeSpec": {}});
+    }
+    json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": format!("attachment-{index}")},
+        "spec": {"attacher": draw.pick(DRIVERS), "nodeName": draw.pick(nodes), "source": source},
+        "status": {"attached": draw.percent(80)},
+    })
+}
+
 /// How many volumes of each driver can be attached to a node.
 pub(super) fn csi_node(draw: &mut Draw, node: &str) -> Value {
     let mut drivers = Vec::new();
-    for driver in DRIVERS {
+    let taken_over = TAKEN_OVER.iter().map(|(driver, _)| driver);
+    for driver in DRIVERS.iter().chain(taken_over) {
         if draw.percent(20) {
             continue;
         }
@@ -268,7 +329,11 @@ pub(super) fn volume(draw: &mut Draw, name: &str, claim: &Value, nodes: &[String
     }
     let path = json!({"path": format!("/disks/{name}")});
     let mut at_node = draw.percent(45);
-    match draw.below(10) {
+    match draw.below(12) {
+        3 | 4 => {
+            let (field, source) = in_tree(draw, name);
+            volume["spec"][field] = source;
+        }
         0 => {
             // A volume of a node's own disk is on some node.
             volume["spec"]["local"] = path;
