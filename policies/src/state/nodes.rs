@@ -49,10 +49,9 @@ impl ClusterState {
         if let Some(known) = known.as_ref().filter(|_| !same_offer) {
             self.offered.remove(known);
         }
-        let model_changed = !same_labels;
         let mut amounts = self.resource_names.vector(&facts.allocatable);
         amounts.retain(|(resource, _)| gpu.offers(self.resource_names.name(*resource)));
-        if model_changed {
+        if !same_labels {
             self.uncharge_node(id);
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
@@ -74,7 +73,7 @@ impl ClusterState {
         if !same_offer {
             self.offered.add(known);
         }
-        if model_changed {
+        if !same_labels {
             self.charge_node(id);
         }
         if !same_domains {

@@ -9,9 +9,9 @@
 //! each shape lack is counted over all nodes (`room`); for a sub-group, inside the domain that it
 //! requires (`sub_groups`). The most members that have a place together are searched for
 //! (`together`), and the gangs whose ends would make enough room are found by trying, in a what-if
-//! (`ends`), as are idle nodes whose cards would have to be cut in another way (`layouts`). What would
-//! help is said last (`advice`). Of a gang that runs it is said which queues and gangs could take
-//! its room (`takers`).
+//! (`ends`), as are idle nodes whose cards would have to be cut in another way (`layouts`). What
+//! would help is said last (`advice`). Of a gang that runs it is said which queues and gangs could
+//! take its room (`takers`).
 
 mod advice;
 mod ends;
