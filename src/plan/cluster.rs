@@ -161,11 +161,14 @@ pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
             Err(error) => error,
         };
         let message = match error {
-            // A user without the right to list a kind is refused even where the kind is not served.
+            // A user without the right to list a kind is refused even where the kind is not served,
+            // here and for extras.
             kube::Error::Api(_) if listed.need == Need::Optional && !captured.names_groups() => {
                 continue;
             }
-            kube::Error::Api(status) if status.code == 404 && listed.need == Need::Extra => {
+            kube::Error::Api(_)
+                if listed.need == Need::Extra && !is_served(client, listed).await =>
+            {
                 continue;
             }
             kube::Error::Api(status) if status.code == 404 && listed.need == Need::Ours => {
@@ -189,6 +192,17 @@ pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
         ));
     }
     Ok(captured)
+}
+
+/// Whether the API server serves the version that a kind is of, which every user may ask; true
+/// where it does not say.
+async fn is_served(client: &Client, listed: &Listed) -> bool {
+    let version = listed
+        .path
+        .rsplit_once('/')
+        .map_or("", |(version, _)| version);
+    let answer = page(client, version).await;
+    !matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
 }
 
 /// Adds all pages of a kind.

@@ -1,6 +1,7 @@
 //! NUMA nodes on the real control plane: the kind is defined while the scheduler runs, and pods go
 //! where a kubelet could align them. No kubelet runs here; the tests are the exporter.
 
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, until};
@@ -50,10 +51,12 @@ pub(crate) fn exported(node: &str, policy: &str, free: [u32; 2]) -> Value {
 
 #[tokio::test]
 async fn a_gang_goes_to_the_node_whose_numa_nodes_have_room() {
-    let Some(cluster) = cluster::shared("numa").await else {
+    let Some(cluster) = cluster::own("numa", Options::default()).await else {
         return;
     };
+    cluster.define_kinds().await;
     let [split, whole] = cluster.nodes(["r1"; 2]).await;
+    let _scheduler = cluster.scheduler("").await;
     define(&cluster).await;
     let policy = "single-numa-node";
     cluster.create(&exported(&split, policy, [2, 2])).await;

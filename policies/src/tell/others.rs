@@ -27,11 +27,15 @@ const TAKEN_BACK: u32 = 3;
 impl Teller {
     /// Takes in that another gpu-batch begins to tell of a queue that this one told of.
     pub(super) fn hear_of_queue(&mut self, state: &ClusterState, facts: &QueueFacts) {
-        let was_ours = state.queues.is_told_by_other(&facts.name) == Some(false);
-        let queue = state.queues.find(&facts.name);
-        let Some(queue) = queue.filter(|_| was_ours && facts.is_told_by_other) else {
+        let Some(queue) = state.queues.find(&facts.name) else {
             return;
         };
+        // Of two writes soon after each other, the watch may show the last one alone.
+        let was_ours = state.queues.is_told_by_other(&facts.name) == Some(false)
+            || self.reported_queues.contains_key(&queue);
+        if !was_ours || !facts.is_told_by_other {
+            return;
+        }
         if self.is_used(queue) {
             *self.taken_queues.entry(facts.name.clone()).or_default() += 1;
         }

@@ -54,6 +54,17 @@ fn a_queue_that_is_taken_from_us_is_taken_back_three_times() {
     assert!(!is_left_alone(&world), "a new leader tells of the queue");
 }
 
+/// The write of the other one came after ours, and the watch shows it alone.
+#[test]
+fn a_queue_is_taken_back_where_our_own_write_was_never_shown() {
+    let mut world = World::of((node("n1", 4), others_queue(), pod("a", 1).queue("q")));
+    world.run(10_000);
+    assert!(!is_left_alone(&world), "we wrote");
+    world.then(others_queue());
+    world.run(10_000);
+    assert!(!is_left_alone(&world), "we wrote again");
+}
+
 /// Both wrote the status of a new queue, the other one last.
 #[test]
 fn a_queue_that_was_told_of_by_both_while_it_was_empty_is_the_one_with_gangs() {

@@ -215,6 +215,7 @@ fn as_read(object: &Object) -> Option<Object> {
     }
     let shape = PodShape {
         requests: facts.shape.requests.clone(),
+        aligned: facts.shape.aligned.clone(),
         ..PodShape::default()
     };
     // The labels with which the manifest of the pod is written.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    DisruptionBudgetFacts, GANG_GATE, GangHints, GroupSource, JobFacts, LabelSelector, Labels,
-    MatchOperator, NamespaceFacts, NodeFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape,
-    PriorityClassFacts, QueueFacts, QueueResource, Readiness, SelectorRequirement, Taint,
-    TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
+    AlignedContainer, Amounts, ContainerRole, DisruptionBudgetFacts, GANG_GATE, GangHints,
+    GroupSource, JobFacts, LabelSelector, Labels, MatchOperator, NamespaceFacts, NodeFacts,
+    OwnerReference, PodFacts, PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts,
+    QueueResource, Readiness, SelectorRequirement, Taint, TaintEffect, Toleration,
+    TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
 use gpu_batch_simulator::objects::{amounts, node, pod, pod_group, topology};
@@ -175,11 +176,18 @@ fn new_pod(namespace: &str, name: &str, random: &mut Random) -> PodFacts {
         requests: facts.shape.requests.clone(),
         ..PodShape::default()
     };
+    let gpus = shape.requests.iter().filter(|(name, _)| name.contains('/'));
+    let gpus: Amounts = gpus.cloned().collect();
+    if !gpus.is_empty() {
+        shape.aligned = Vec::from([AlignedContainer {
+            role: ContainerRole::Main,
+            amounts: gpus.clone(),
+        }]);
+    }
     if random.percent(15) {
         facts.ours = false;
     } else {
-        let gpus = shape.requests.iter().filter(|(name, _)| name.contains('/'));
-        shape.largest_container = gpus.cloned().collect();
+        shape.largest_container = gpus;
         shape.tolerations = ["not-ready", "unreachable"].map(tolerated).into();
         facts.pod_group = random.percent(60).then_some("g".into());
         facts.queue = random.percent(40).then_some("team".into());
