@@ -186,6 +186,15 @@ impl GpuNode {
     }
 }
 
+/// The GPU resources of which a node has any, offered or not, each with how much there is.
+pub(crate) fn existing(node: &NodeFacts) -> impl Iterator<Item = (&str, Amount)> {
+    let offered = node.allocatable.iter();
+    let only_offered = offered.filter(|(name, _)| amount(&node.capacity, name) == 0);
+    let all = node.capacity.iter().chain(only_offered);
+    all.map(|(name, amount)| (&**name, *amount))
+        .filter(|(name, amount)| *amount > 0 && is_gpu_resource(name))
+}
+
 /// Whether these requests ask for a GPU of any sort.
 pub(crate) fn asks_for_gpus(requests: &Amounts) -> bool {
     gpu_resources(requests).next().is_some()

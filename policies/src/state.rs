@@ -15,7 +15,7 @@ pub(crate) mod class;
 pub(crate) mod domains;
 pub(crate) mod gang;
 pub(crate) mod holds;
-pub(crate) mod images;
+mod images;
 mod kinds;
 pub(crate) mod lanes;
 mod listing;

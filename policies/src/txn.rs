@@ -225,7 +225,7 @@ impl Txn {
                 state.pods[pod].stage = Stage::Waiting;
                 state.vacate(pod, node, false);
                 state.pods[pod].cards = Box::default();
-                state.pods[pod].leave_cells();
+                state.pods[pod].cells = None;
             } else {
                 break;
             }

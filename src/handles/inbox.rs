@@ -1,6 +1,7 @@
 //! The one way into the loop: watch events, outcomes, settings and questions; and what answers
 //! them.
 
+use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::explain::{Explanation, NotFound};
 use gpu_batch_policies::extender::{BindAnswer, NodeAnswer, Unanswered};
@@ -66,6 +67,20 @@ pub struct Reports {
     pub queues: Vec<QueueReport>,
     /// All GPUs, in the order of models and resources.
     pub gpus: Vec<GpuReport>,
+}
+
+impl Reports {
+    /// Takes the copy.
+    pub(crate) fn take(engine: &mut Engine, now_ms: UnixMs) -> Self {
+        Self {
+            taken_ms: now_ms,
+            is_synced: engine.is_synced(),
+            is_leader: engine.is_leader(),
+            gangs: engine.gang_reports(),
+            queues: engine.queue_reports(),
+            gpus: engine.gpu_reports(),
+        }
+    }
 }
 
 /// A question to the loop, which alone touches the engine.

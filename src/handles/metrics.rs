@@ -412,9 +412,7 @@ impl Metrics {
                 .set(float(queue.status.dominant_share_millionths) / 1e6);
         }
     }
-}
 
-impl Metrics {
     fn take_in_gpus(&self, gpus: &[GpuReport]) {
         self.gpus.clear();
         for report in gpus {

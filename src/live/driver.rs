@@ -24,7 +24,6 @@ use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::explain::Subject;
-use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::Settings;
 use latency::Latency;
 use standing::Standing;
@@ -341,7 +340,7 @@ impl Driver {
             Question::Reports(asker) => {
                 let now_ms = self.handles.clock.now_ms();
                 if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
-                    self.reports = Arc::new(take_reports(&mut self.engine, now_ms));
+                    self.reports = Arc::new(Reports::take(&mut self.engine, now_ms));
                 }
                 // The asker may have gone away.
                 let _ = asker.send(Arc::clone(&self.reports));
@@ -380,17 +379,6 @@ fn explain(engine: &mut Engine, asked: &Asked) -> Explained {
     match explained {
         Ok(explanation) => Explained::Explanation(Box::new(explanation)),
         Err(error) => Explained::NotFound(error),
-    }
-}
-
-fn take_reports(engine: &mut Engine, now_ms: UnixMs) -> Reports {
-    Reports {
-        taken_ms: now_ms,
-        is_synced: engine.is_synced(),
-        is_leader: engine.is_leader(),
-        gangs: engine.gang_reports(),
-        queues: engine.queue_reports(),
-        gpus: engine.gpu_reports(),
     }
 }
 

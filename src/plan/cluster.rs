@@ -161,8 +161,7 @@ pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
             Err(error) => error,
         };
         let message = match error {
-            // A user without the right to list a kind is refused even where the kind is not served,
-            // here and for extras.
+            // A user without the right to list a kind is refused even where the kind is not served.
             kube::Error::Api(_) if listed.need == Need::Optional && !captured.names_groups() => {
                 continue;
             }

@@ -28,7 +28,7 @@ pub struct Reading<'a> {
     pub now_ms: UnixMs,
     /// Which conditions of nodes are kept.
     pub health: &'a Health,
-    /// What is added to the preferences that pods state.
+    /// The preferences that the cluster adds to those that pods state.
     pub preferences: ClusterPreferences,
 }
 

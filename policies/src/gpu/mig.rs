@@ -76,7 +76,7 @@ struct Models {
     profiles: &'static [&'static str],
 }
 
-const MODELS: [Models; 13] = [
+const MODELS: [Models; 12] = [
     Models {
         products: &["NVIDIA-A30"],
         profiles: &["1g.6gb", "2g.12gb", "4g.24gb"],
@@ -88,13 +88,12 @@ const MODELS: [Models; 13] = [
         ],
     },
     Models {
-        products: &["NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-80GB-PCIe"],
-        profiles: &[
-            "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb",
+        products: &[
+            "NVIDIA-A100-SXM4-80GB",
+            "NVIDIA-A100-80GB-PCIe",
+            "NVIDIA-H100-80GB-HBM3",
+            "NVIDIA-H100-PCIe",
         ],
-    },
-    Models {
-        products: &["NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-PCIe"],
         profiles: &[
             "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb",
         ],

@@ -34,9 +34,9 @@ pub(crate) struct Cells {
     count: usize,
     capacity: Vec<Amount>,
     allocatable: Vec<Amount>,
-    /// What is in use that no known pod explains.
+    /// How much of each resource is in use by no pod that is known.
     pub(super) unexplained: Vec<u128>,
-    /// What is in use, with what pods take.
+    /// How much of each resource is in use, by known pods and others.
     used: Vec<u128>,
 }
 
@@ -134,7 +134,7 @@ impl Cells {
     /// Whether the kubelet could admit a pod of a shape if no other pod were on the node.
     ///
     /// # Errors
-    /// What is in too few cells.
+    /// The resources that too few cells could give together.
     pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
         match self.multiplicity(shape, 1, true) {
             0 => Err(self.refusal(shape, "")),
@@ -357,7 +357,7 @@ impl Cells {
         cells
     }
 
-    /// What is free of each cell, for who compares two states of a node.
+    /// The free amounts, by which two states of a node are compared.
     pub(crate) fn free_now(&self) -> Vec<Amount> {
         self.free(false)
     }

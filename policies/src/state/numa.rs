@@ -4,7 +4,6 @@
 //! in use, and which pods have what is worked out from that, see [`crate::numa`].
 
 use super::ClusterState;
-use super::pod::Pod;
 use crate::facts::{NodeFacts, NumaFacts, PodFacts, PodShape};
 use crate::ids::{NodeId, PodId};
 use crate::numa;
@@ -157,7 +156,7 @@ impl ClusterState {
         }
     }
 
-    /// What is known of the node with this name.
+    /// The facts of the node with this name; `None`: there is no such node.
     pub(crate) fn node_facts(&self, name: &str) -> Option<&NodeFacts> {
         let node = self.nodes[*self.node_ids.get(name)?].known.as_ref()?;
         Some(&node.facts)
@@ -176,12 +175,5 @@ impl ClusterState {
             sums != **cells
         });
         wrong.map(|(_, node)| &*node.name)
-    }
-}
-
-impl Pod {
-    /// Forgets what the pod has of NUMA nodes, because it leaves its node.
-    pub(crate) fn leave_cells(&mut self) {
-        self.cells = None;
     }
 }

@@ -218,7 +218,7 @@ impl ClusterState {
         let node = self.pods[pod].stage.node();
         if let Some(node) = node {
             self.vacate(pod, node, false);
-            self.pods[pod].leave_cells();
+            self.pods[pod].cells = None;
             // A smaller pod leaves room in its queue.
             let account = self.pods[pod].account();
             self.released.extend(account.map(|account| account.queue));
@@ -269,7 +269,7 @@ impl ClusterState {
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
                 self.pods[pod].cards = Box::default();
-                self.pods[pod].leave_cells();
+                self.pods[pod].cells = None;
                 if after.node().is_none() {
                     self.cease_leaving(pod);
                 }

@@ -1,46 +1,40 @@
 //! The GPUs of the cluster, by model and resource.
 
 use crate::facts::{Amount, amount};
-use crate::gpu::is_gpu_resource;
+use crate::gpu::{self, is_gpu_resource};
+use crate::ids::ClassId;
 use crate::report::GpuReport;
 use crate::state::ClusterState;
 use crate::state::node::{KnownNode, Node};
 use crate::state::pod::Stage;
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-
-/// The least of each GPU resource that any waiting pod asks for.
-type LeastAsked = BTreeMap<Box<str>, Amount>;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 /// All GPUs, in the order of models and resources. Looks at all nodes and pods.
 pub(crate) fn gpu_reports(state: &ClusterState) -> Vec<GpuReport> {
     let least_asked = least_asked(state);
-    let mut reports: BTreeMap<(Box<str>, Box<str>), GpuReport> = BTreeMap::new();
+    let mut reports: BTreeMap<(&str, &str), GpuReport> = BTreeMap::new();
     for (_, node) in state.nodes.iter() {
         let Some(known) = &node.known else { continue };
-        for (resource, existing) in existing(known) {
-            let model = known.gpu.product.clone().unwrap_or_default();
-            let key = (model.clone(), resource.clone());
-            let report = reports.entry(key).or_insert_with(|| GpuReport {
-                model,
-                resource: resource.clone(),
-                ..GpuReport::default()
-            });
-            let used = used(state, node, &resource);
-            count(report, known, (existing, used), &least_asked);
+        let model = known.gpu.product.as_deref().unwrap_or_default();
+        // HAMi's slots are no GPUs.
+        let existing = gpu::existing(&known.facts).filter(|(name, _)| known.gpu.offers(name));
+        for (resource, existing) in existing {
+            let report = reports
+                .entry((model, resource))
+                .or_insert_with(|| GpuReport {
+                    model: model.into(),
+                    resource: resource.into(),
+                    ..GpuReport::default()
+                });
+            let used = used(state, node, resource);
+            let least = least_asked.get(resource).copied();
+            count(report, known, (existing, used), least);
         }
     }
     reports.into_values().collect()
-}
-
-/// The GPU resources of a node, each with how much of it exists. HAMi's slots are no GPUs.
-fn existing(known: &KnownNode) -> impl Iterator<Item = (Box<str>, Amount)> + '_ {
-    let capacity = known.facts.capacity.iter();
-    let extra = known.facts.allocatable.iter();
-    let extra = extra.filter(|(name, _)| amount(&known.facts.capacity, name) == 0);
-    let all = capacity.chain(extra);
-    let gpus = all.filter(|(name, amount)| *amount > 0 && is_gpu_resource(name));
-    gpus.filter(|(name, _)| known.gpu.offers(name))
-        .map(|(name, amount)| (name.clone(), *amount))
 }
 
 /// How much of a resource the pods on a node use.
@@ -50,22 +44,22 @@ fn used(state: &ClusterState, node: &Node, resource: &str) -> Amount {
     known.map_or(0, |(_, _, used)| used)
 }
 
-/// Adds what one node has of a resource.
+/// Adds what one node has of a resource, of which every waiting pod that asks for it asks for
+/// `least` or more; `None`: none waits.
 fn count(
     report: &mut GpuReport,
     known: &KnownNode,
     (existing, used): (Amount, Amount),
-    least_asked: &LeastAsked,
+    least: Option<Amount>,
 ) {
     let add = |sum: &mut Amount, amount: Amount| *sum = sum.saturating_add(amount);
     let offered = amount(&known.facts.allocatable, &report.resource);
     add(&mut report.unhealthy, existing.saturating_sub(offered));
     add(&mut report.used, used);
     let free = offered.saturating_sub(used);
-    let least = least_asked.get(&report.resource);
     if is_closed(known) {
         add(&mut report.closed, free);
-    } else if least.is_some_and(|least| free < *least) {
+    } else if least.is_some_and(|least| free < least) {
         add(&mut report.fragmented, free);
     } else {
         add(&mut report.free, free);
@@ -78,13 +72,16 @@ fn is_closed(known: &KnownNode) -> bool {
     known.facts.unschedulable || known.facts.readiness.is_lost() || known.gpu.refusal.is_some()
 }
 
-fn least_asked(state: &ClusterState) -> LeastAsked {
-    let mut least = LeastAsked::new();
+/// The GPU resources for which pods wait, each with the least of it that any of them asks for.
+pub(crate) fn least_asked(state: &ClusterState) -> BTreeMap<&str, Amount> {
     let pods = state.pods.iter().map(|(_, pod)| pod);
-    for pod in pods.filter(|pod| pod.stage == Stage::Waiting) {
-        let asked = state.classes[pod.class].shape.requests.iter();
+    let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
+    let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
+    let mut least: BTreeMap<&str, Amount> = BTreeMap::new();
+    for class in classes {
+        let asked = state.classes[class].shape.requests.iter();
         for (name, amount) in asked.filter(|(name, _)| is_gpu_resource(name)) {
-            let known = least.entry(name.clone()).or_insert(*amount);
+            let known = least.entry(name).or_insert(*amount);
             *known = (*known).min(*amount);
         }
     }

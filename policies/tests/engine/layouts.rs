@@ -32,7 +32,7 @@ fn device(names: &str, resource: &str) -> Sketch<PodFacts> {
     pod(names, 0).with_one(resource)
 }
 
-/// What is said of other layouts to a pod that waits.
+/// The remedies about MIG layouts in the explanation of a waiting pod.
 fn advice(world: &mut World, pod: &str) -> Vec<String> {
     let remedies = world.explain(&format!("pod/{pod}")).remedies;
     let of_layouts = remedies.into_iter().filter(|it| it.contains("MIG layout"));

@@ -1,7 +1,8 @@
 //! What containers get for themselves alone, which kubelets may align.
 
+use super::problems::Problems;
 use super::quantity::{self, Thousandths};
-use super::resources::{self, ContainerField, HUGEPAGES, Sums, VIRTUAL};
+use super::resources::{self, ContainerField, HUGEPAGES, Sums};
 use crate::kube::objects::{Container, PodSpec};
 use gpu_batch_policies::facts::{AlignedContainer, Amounts, ContainerRole};
 
@@ -11,7 +12,7 @@ pub(super) fn aligned(spec: &PodSpec) -> Vec<AlignedContainer> {
     let is_guaranteed = is_guaranteed(spec);
     let containers = resources::all_containers(spec).map(|(field, container)| AlignedContainer {
         role: role(field, container),
-        amounts: amounts(container, is_guaranteed),
+        amounts: amounts(container, field, is_guaranteed),
     });
     let aligned = containers.filter(|container| !container.amounts.is_empty());
     aligned.collect()
@@ -34,33 +35,28 @@ fn is_guaranteed(spec: &PodSpec) -> bool {
     if of_pod.is_some_and(has_own) {
         return false;
     }
-    let is_limited = |container: &Container| {
+    let is_limited = |(field, container): (ContainerField, &Container)| {
         let Some(of) = &container.resources else {
             return false;
         };
         let limits = resources::readable(&of.limits);
-        let asked = asked(container);
+        let asked = asked(container, field);
         ["cpu", "memory"].iter().all(|name| {
             let limit = limits.get(name).copied().unwrap_or(0);
             limit > 0 && asked.get(name) == Some(&limit)
         })
     };
     let mut containers = resources::all_containers(spec);
-    containers.all(|(_, container)| is_limited(container))
+    containers.all(is_limited)
 }
 
-/// What a container asks for; a limit without a request counts as a request.
-fn asked(container: &Container) -> Sums<'_> {
-    let Some(of) = &container.resources else {
-        return Sums::new();
-    };
-    let mut sums = resources::readable(&of.limits);
-    sums.extend(resources::readable(&of.requests));
-    sums
+/// The requests of a container. What cannot be read in them is a problem of the pod already.
+fn asked(container: &Container, field: ContainerField) -> Sums<'_> {
+    resources::asked(container, field, &mut Problems::default())
 }
 
-fn amounts(container: &Container, is_guaranteed: bool) -> Amounts {
-    let asked = asked(container).into_iter();
+fn amounts(container: &Container, field: ContainerField, is_guaranteed: bool) -> Amounts {
+    let asked = asked(container, field).into_iter();
     let own = asked.filter(|(name, amount)| is_own(name, *amount, is_guaranteed));
     // What cannot be counted is a problem of the pod already.
     let own = own.filter_map(|(name, amount)| {
@@ -77,8 +73,7 @@ fn is_own(name: &str, amount: Thousandths, is_guaranteed: bool) -> bool {
         "cpu" => amount.is_multiple_of(WHOLE),
         _ => name == "memory" || name.starts_with(HUGEPAGES),
     };
-    let is_device = resources::is_extended(name) && !VIRTUAL.contains(&name);
-    amount > 0 && (is_device || is_guaranteed && of_system)
+    amount > 0 && (resources::is_device(name) || is_guaranteed && of_system)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub(super) fn largest_container(spec: &PodSpec) -> Amounts {
     for (field, container) in all_containers(spec) {
         raise(&mut largest, &asked(container, field, &mut unread));
     }
-    largest.retain(|name, amount| *amount > 0 && is_extended(name) && !VIRTUAL.contains(name));
+    largest.retain(|name, amount| *amount > 0 && is_device(name));
     base_units(largest, "", &mut unread)
 }
 
@@ -249,7 +249,11 @@ fn effective<'a>(
 }
 
 /// The requests of a container; a limit without a request counts as a request.
-fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Problems) -> Sums<'a> {
+pub(super) fn asked<'a>(
+    container: &'a Container,
+    field: ContainerField,
+    problems: &mut Problems,
+) -> Sums<'a> {
     let Some(resources) = &container.resources else {
         return Sums::new();
     };
@@ -299,6 +303,11 @@ pub(super) fn is_pod_level(resource: &str) -> bool {
 /// Whether a resource comes from a device plugin and is not one of Kubernetes' own.
 pub(super) fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
+}
+
+/// Whether a node gives pieces of a resource to containers.
+pub(super) fn is_device(resource: &str) -> bool {
+    is_extended(resource) && !VIRTUAL.contains(&resource)
 }
 
 fn read<'a>(

@@ -6,14 +6,14 @@
 //! (strategy `single`) are left aside: there a pod asks for `nvidia.com/gpu` whatever it gets.
 
 use super::advice::members;
-use crate::facts::{Amount, NodeFacts, label};
-use crate::gpu::{is_gpu_resource, mig};
+use crate::facts::{Amount, label};
+use crate::gpu::{self, is_gpu_resource, mig};
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::state::ClusterState;
 use crate::state::class::Class;
 use crate::state::node::Node;
-use crate::state::pod::Stage;
-use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
+use crate::tell::gpus::least_asked;
+use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 /// How many nodes are named.
@@ -49,10 +49,11 @@ pub(crate) fn other_layouts(
     if recuts.is_empty() {
         return Vec::new();
     }
-    let waited_for = waited_for(state);
+    let waited_for = least_asked(state);
     recuts.retain(|recut| {
         let facts = recut.node.known.as_ref().map(|known| &known.facts);
-        facts.is_some_and(|facts| !offered(facts).any(|name| waited_for.contains(name)))
+        let is_waited_for = |(name, _)| waited_for.contains_key(name);
+        facts.is_some_and(|facts| !gpu::existing(facts).any(is_waited_for))
     });
     recuts.sort_by_key(|recut| (Reverse(recut.holds), recut.node.rank));
     let mut sentences = Vec::new();
@@ -109,7 +110,7 @@ fn recut<'a>(
     let product = known.gpu.product.as_deref().filter(|_| is_mixed)?;
     let layout = mig::layout_with(resource, product)?;
     let is_cut_so = label(labels, CONFIG_LABEL) == Some(&*layout.config);
-    if is_cut_so || offered(&known.facts).any(|name| name == resource) {
+    if is_cut_so || gpu::existing(&known.facts).any(|(name, _)| name == resource) {
         return None;
     }
     let cards: u64 = label(labels, "nvidia.com/gpu.count")?.parse().ok()?;
@@ -129,24 +130,4 @@ fn recut<'a>(
         holds,
         is_operated,
     })
-}
-
-/// The GPU resources of which a node has any, offered or not.
-fn offered(node: &NodeFacts) -> impl Iterator<Item = &str> {
-    let all = node.capacity.iter().chain(&node.allocatable);
-    let some = all.filter(|(_, amount)| *amount > 0);
-    some.map(|(name, _)| &**name)
-        .filter(|name| is_gpu_resource(name))
-}
-
-/// The GPU resources for which pods wait.
-fn waited_for(state: &ClusterState) -> BTreeSet<Box<str>> {
-    let pods = state.pods.iter().map(|(_, pod)| pod);
-    let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
-    let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
-    let asked = classes
-        .into_iter()
-        .flat_map(|id| &state.classes[id].shape.requests);
-    let names = asked.map(|(name, _)| name.clone());
-    names.filter(|name| is_gpu_resource(name)).collect()
 }

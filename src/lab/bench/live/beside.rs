@@ -18,8 +18,8 @@ mod filter;
 mod shapes;
 
 use super::cluster::Cluster;
-use super::objects::{self, NAMESPACE, Post, SCHEDULER, node_name, post_all};
-use super::run::{Begun, configuration, wait_a_moment};
+use super::objects::{self, SCHEDULER, node_name, post_all};
+use super::run::configuration;
 use crate::kube::connection;
 use crate::lab::bench::{Bound, Row, median};
 use crate::live::Scheduler;
@@ -47,15 +47,21 @@ pub(crate) const BIG: World = World {
 
 const REPEATS: usize = 3;
 
-/// Pods whose requests are formed at once.
-const BATCH: usize = 5_000;
-
 /// The `schedulerName` of pods that kube-scheduler binds.
 const PEER: &str = "default-scheduler";
 
 /// By which factor gpu-batch is to be faster than kube-scheduler, unless the bare binder is slower.
 const PLAIN_FACTOR: f64 = 2.0;
 const RELATIONAL_FACTOR: f64 = 5.0;
+
+/// What binds the pods.
+#[derive(Debug, Clone, Copy)]
+enum Binder {
+    /// The bare binder, to one node after the other.
+    Bare,
+    KubeScheduler,
+    GpuBatch,
+}
 
 /// The rates of one repetition, in pods a second.
 #[derive(Debug, Clone, Copy)]
@@ -122,84 +128,66 @@ async fn fill(cluster: &Cluster, world: World) -> anyhow::Result<()> {
         post.body["metadata"]["labels"]["topology.kubernetes.io/zone"] = json!(zone);
         post
     };
-    cluster.create((0..world.nodes).map(node).collect()).await?;
-    let numbers: Vec<usize> = (0..world.running).collect();
-    for batch in numbers.chunks(BATCH) {
-        let pods = batch.iter().map(|number| {
-            let mut post = objects::plain_pod(&format!("running-{number}"), 0);
-            post.body["metadata"]["labels"] = json!({"app": "running"});
-            post.body["spec"]["schedulerName"] = json!(PEER);
-            post.body["spec"]["nodeName"] = json!(node_name(number % world.nodes));
-            post
-        });
-        cluster.create(pods.collect()).await?;
-        tracing::info!("{} of {} pods run", batch[0] + batch.len(), world.running);
-    }
-    Ok(())
+    cluster.create_many(world.nodes, node).await?;
+    let running = |number| {
+        let mut post = objects::plain_pod(&format!("running-{number}"), 0);
+        post.body["metadata"]["labels"] = json!({"app": "running"});
+        post.body["spec"]["schedulerName"] = json!(PEER);
+        post.body["spec"]["nodeName"] = json!(node_name(number % world.nodes));
+        post
+    };
+    cluster.create_many(world.running, running).await
 }
 
 async fn repetition(cluster: &mut Cluster, world: World, shape: Shape) -> anyhow::Result<Rates> {
-    let bare = {
-        create(cluster, world, shape, SCHEDULER).await?;
-        let binds = Binds::watch(cluster).await?;
-        let at_a_time = configuration()?.settings.in_flight.actions;
-        let client = connection::client(&cluster.config)?;
-        let bindings = (0..world.waiting).map(|number| binding(number, number % world.nodes));
-        post_all(&client, bindings.collect(), at_a_time).await?;
-        let rate = binds.rate(world.waiting).await?;
-        clear(cluster).await?;
-        rate
-    };
-    let peer = {
-        create(cluster, world, shape, PEER).await?;
-        let binds = Binds::watch(cluster).await?;
-        cluster.start_kube_scheduler()?;
-        let rate = binds.rate(world.waiting).await;
-        cluster.stop_kube_scheduler();
-        clear(cluster).await?;
-        rate?
-    };
-    let own = {
-        create(cluster, world, shape, SCHEDULER).await?;
-        let binds = Binds::watch(cluster).await?;
-        let scheduler = Scheduler::start(&cluster.config, configuration()?).await?;
-        let rate = binds.rate(world.waiting).await;
-        scheduler.stop().await?;
-        clear(cluster).await?;
-        rate?
-    };
-    Ok(Rates { bare, peer, own })
+    Ok(Rates {
+        bare: rate(cluster, world, shape, Binder::Bare).await?,
+        peer: rate(cluster, world, shape, Binder::KubeScheduler).await?,
+        own: rate(cluster, world, shape, Binder::GpuBatch).await?,
+    })
 }
 
-/// Creates the pods of a shape that wait for a scheduler.
-async fn create(
-    cluster: &Cluster,
+/// Lets a binder bind the pods of a shape, which are there before it starts and gone afterwards.
+/// Returns its rate, in pods a second.
+async fn rate(
+    cluster: &mut Cluster,
     world: World,
     shape: Shape,
-    scheduler: &str,
-) -> anyhow::Result<()> {
-    let pods = (0..world.waiting).map(|number| shape.pod(&pod_name(number), number, scheduler));
-    cluster.create(pods.collect()).await
-}
-
-/// Removes the pods of a shape, and waits until they are gone.
-async fn clear(cluster: &Cluster) -> anyhow::Result<()> {
-    let pods = format!(
-        "/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={}",
-        shapes::SELECTOR
-    );
-    cluster.delete(&pods).await?;
-    let begun = Begun::now();
-    while cluster.get(&format!("{pods}&limit=1")).await?["items"][0].is_object() {
-        wait_a_moment(&begun, "the pods are not gone").await?;
-    }
-    Ok(())
+    binder: Binder,
+) -> anyhow::Result<f64> {
+    let pods = world.waiting;
+    let scheduler = match binder {
+        Binder::KubeScheduler => PEER,
+        Binder::Bare | Binder::GpuBatch => SCHEDULER,
+    };
+    let waiting = |number| shape.pod(&pod_name(number), number, scheduler);
+    cluster.create_many(pods, waiting).await?;
+    let binds = Binds::watch(&cluster.config)?;
+    let rate = match binder {
+        Binder::Bare => {
+            let at_a_time = configuration()?.settings.in_flight.actions;
+            let client = connection::client(&cluster.config)?;
+            let binding = |number| objects::binding(&pod_name(number), number % world.nodes);
+            post_all(&client, (0..pods).map(binding).collect(), at_a_time).await?;
+            binds.rate(pods).await
+        }
+        Binder::KubeScheduler => {
+            cluster.start_kube_scheduler()?;
+            let rate = binds.rate(pods).await;
+            cluster.stop_kube_scheduler();
+            rate
+        }
+        Binder::GpuBatch => {
+            let scheduler = Scheduler::start(&cluster.config, configuration()?).await?;
+            let rate = binds.rate(pods).await;
+            scheduler.stop().await?;
+            rate
+        }
+    };
+    cluster.delete_pods(shapes::SELECTOR).await?;
+    rate
 }
 
 fn pod_name(number: usize) -> String {
     format!("waiting-{number}")
-}
-
-fn binding(number: usize, node: usize) -> Post {
-    objects::binding(&pod_name(number), node)
 }

@@ -1,6 +1,6 @@
 //! The cluster that is measured: a local control plane, or the user's.
 
-use super::objects::{self, NAMESPACE, Post, node_name, post_all, send};
+use super::objects::{self, NAMESPACE, Post, node_name, pods_path, post_all, send};
 use crate::kube::api;
 use crate::kube::connection::{self, Named};
 use crate::lab::local::{Binaries, ControlPlane, Options, Program};
@@ -13,6 +13,9 @@ use std::time::Duration;
 
 /// How many objects are created or removed at once.
 const AT_A_TIME: u32 = 64;
+
+/// How many objects' requests are formed at once.
+const BATCH: usize = 5_000;
 
 /// How often to look whether an object has come or gone.
 const POLL: Duration = Duration::from_millis(100);
@@ -134,6 +137,20 @@ impl Cluster {
         post_all(&self.client, posts, AT_A_TIME).await
     }
 
+    /// Creates so many objects by their numbers. Not all their requests are formed at once.
+    pub(super) async fn create_many(
+        &self,
+        count: usize,
+        post: impl Fn(usize) -> Post,
+    ) -> anyhow::Result<()> {
+        for first in (0..count).step_by(BATCH) {
+            let end = count.min(first + BATCH);
+            self.create((first..end).map(&post).collect()).await?;
+            tracing::info!("{end} of {count} objects");
+        }
+        Ok(())
+    }
+
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let body = send(&self.client, Request::get(path), Vec::new()).await?;
         Ok(serde_json::from_slice(&body)?)
@@ -159,10 +176,21 @@ impl Cluster {
 
     /// Deletes a pod and waits until it is gone.
     pub(super) async fn delete_pod(&self, name: &str) -> anyhow::Result<()> {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
-        self.delete(&format!("{path}/{name}")).await?;
-        let named = format!("{path}?fieldSelector=metadata.name={name}");
-        while self.get(&named).await?["items"][0].is_object() {
+        self.delete(&format!("{}/{name}", pods_path())).await?;
+        let named = format!("{}?fieldSelector=metadata.name={name}", pods_path());
+        self.none_left(&named).await
+    }
+
+    /// Deletes the pods that a selector of labels names, and waits until they are gone.
+    pub(super) async fn delete_pods(&self, labels: &str) -> anyhow::Result<()> {
+        let selected = format!("{}?labelSelector={labels}", pods_path());
+        self.delete(&selected).await?;
+        self.none_left(&format!("{selected}&limit=1")).await
+    }
+
+    /// Waits until a list is empty.
+    async fn none_left(&self, list: &str) -> anyhow::Result<()> {
+        while self.get(list).await?["items"][0].is_object() {
             tokio::time::sleep(POLL).await;
         }
         Ok(())
@@ -171,15 +199,13 @@ impl Cluster {
     /// Removes all pods and PodGroups of the measurement, and waits until they are gone.
     pub(super) async fn clear(&self) -> anyhow::Result<()> {
         let groups = format!("/apis/gpu-batch.io/v1alpha1/namespaces/{NAMESPACE}/podgroups");
-        let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+        let pods = pods_path();
         let events = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
         for path in [&pods, &groups, &events] {
             self.delete(path).await?;
         }
         for path in [&pods, &groups] {
-            while self.get(&format!("{path}?limit=1")).await?["items"][0].is_object() {
-                tokio::time::sleep(POLL).await;
-            }
+            self.none_left(&format!("{path}?limit=1")).await?;
         }
         Ok(())
     }

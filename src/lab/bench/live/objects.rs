@@ -19,11 +19,19 @@ pub(super) const SCHEDULER: &str = "gpu-batch-bench";
 /// The namespace of everything, the scheduler's lease included.
 pub(super) const NAMESPACE: &str = "gpu-batch-bench";
 
+/// Where Queues are created.
+pub(super) const QUEUES: &str = "/apis/gpu-batch.io/v1alpha1/queues";
+
 /// An object to be created, or a binding to be made.
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) path: String,
     pub(super) body: Value,
+}
+
+/// Where the pods of the measurement are created.
+pub(super) fn pods_path() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/pods")
 }
 
 /// The name of a fake node.
@@ -86,6 +94,19 @@ pub(super) fn pod_group(name: &str, members: usize) -> Post {
     }
 }
 
+/// A Queue with a quota of GPUs.
+pub(super) fn queue(name: &str, gpus: usize) -> Post {
+    Post {
+        path: QUEUES.into(),
+        body: json!({
+            "apiVersion": "gpu-batch.io/v1alpha1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"resources": [{"name": "nvidia.com/gpu", "quota": gpus}]},
+        }),
+    }
+}
+
 /// The pods of a workload.
 pub(super) fn pods(workload: &Workload) -> Vec<Post> {
     (0..workload.pods())
@@ -109,7 +130,7 @@ pub(super) fn plain_pod(name: &str, gpus: u32) -> Post {
         "limits": {"nvidia.com/gpu": gpus.to_string()},
     });
     Post {
-        path: format!("/api/v1/namespaces/{NAMESPACE}/pods"),
+        path: pods_path(),
         body: json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -134,7 +155,7 @@ pub(super) fn bindings(workload: &Workload) -> Vec<Post> {
 /// The binding of a pod to the node with this number.
 pub(super) fn binding(name: &str, node: usize) -> Post {
     Post {
-        path: format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding"),
+        path: format!("{}/{name}/binding", pods_path()),
         body: json!({
             "apiVersion": "v1",
             "kind": "Binding",

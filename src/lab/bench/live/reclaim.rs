@@ -12,7 +12,7 @@
 
 use super::REPEATS;
 use super::cluster::Cluster;
-use super::objects::{self, NAMESPACE, Post, post_all};
+use super::objects::{self, NAMESPACE, Post, QUEUES, post_all};
 use super::run::{Begun, Run, configuration, wait_a_moment};
 use crate::kube::connection::{self, Named};
 use crate::lab::bench::{Row, median};
@@ -32,7 +32,6 @@ pub(crate) const BIG: World = World { nodes: 500 };
 
 const GPUS: u32 = 8;
 const GANG: &str = "gang";
-const QUEUES: &str = "/apis/gpu-batch.io/v1alpha1/queues";
 const LENDER: &str = "gpu-batch-bench-lender";
 const BORROWER: &str = "gpu-batch-bench-borrower";
 
@@ -86,7 +85,7 @@ pub(crate) async fn measure(world: World, named: Option<&Named>) -> anyhow::Resu
 async fn runs(cluster: &Cluster, world: World) -> anyhow::Result<Vec<(Run, Run)>> {
     let quotas = [(LENDER, world.jobs()), (BORROWER, 0)];
     cluster
-        .create(quotas.map(|(name, gpus)| queue(name, gpus)).into())
+        .create(quotas.map(|(name, gpus)| objects::queue(name, gpus)).into())
         .await?;
     let mut runs = Vec::new();
     for _ in 0..REPEATS {
@@ -182,21 +181,9 @@ fn member(number: usize) -> String {
     format!("member-{number}")
 }
 
-fn queue(name: &str, gpus: usize) -> Post {
-    Post {
-        path: QUEUES.into(),
-        body: json!({
-            "apiVersion": "gpu-batch.io/v1alpha1",
-            "kind": "Queue",
-            "metadata": {"name": name},
-            "spec": {"resources": [{"name": "nvidia.com/gpu", "quota": gpus}]},
-        }),
-    }
-}
-
 fn eviction(name: &str) -> Post {
     Post {
-        path: format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"),
+        path: format!("{}/{name}/eviction", objects::pods_path()),
         body: json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",

@@ -10,7 +10,7 @@
 //! stands a bare list in JSON, the form of clients that ask for no other.
 
 use super::cluster::Cluster;
-use super::objects::{self, NAMESPACE, Post, node_name};
+use super::objects::{self, Post, node_name};
 use super::process::{Memory, Process};
 use crate::kube::connection::{self, Named};
 use crate::kube::convert::Watched;
@@ -38,9 +38,6 @@ pub(crate) const BIG: World = World {
 };
 
 const REPEATS: usize = 3;
-
-/// Pods whose requests are formed at once.
-const BATCH: usize = 5_000;
 
 /// How often to look whether the pod is bound.
 const POLL: Duration = Duration::from_millis(10);
@@ -155,7 +152,7 @@ async fn memory(executable: &Path, cluster: &Cluster) -> anyhow::Result<Memory> 
 async fn first_bind(executable: &Path, cluster: &Cluster) -> anyhow::Result<(Process, f64)> {
     let begun = Instant::now();
     let process = Process::start(executable, cluster).await?;
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{FIRST}");
+    let path = format!("{}/{FIRST}", objects::pods_path());
     while cluster.get(&path).await?["spec"]["nodeName"].is_null() {
         ensure!(begun.elapsed() < PATIENCE, "the first pod is not bound");
         tokio::time::sleep(POLL).await;
@@ -201,17 +198,12 @@ async fn fill(world: World, cluster: &Cluster) -> anyhow::Result<()> {
     cluster
         .create((0..world.nodes).map(group).collect())
         .await?;
-    let numbers: Vec<usize> = (0..world.pods).collect();
-    for batch in numbers.chunks(BATCH) {
-        let member = |number: &usize| {
-            let (node, member) = (number / members, number % members);
-            let gpus = u32::from(member < 8);
-            pod(&format!("gang-{node}-{member}"), gpus, Some(node))
-        };
-        cluster.create(batch.iter().map(member).collect()).await?;
-        tracing::info!("{} of {} pods", batch[0] + batch.len(), world.pods);
-    }
-    Ok(())
+    let member = |number| {
+        let (node, member) = (number / members, number % members);
+        let gpus = u32::from(member < 8);
+        pod(&format!("gang-{node}-{member}"), gpus, Some(node))
+    };
+    cluster.create_many(world.pods, member).await
 }
 
 /// A pod with about as much text as a pod of a training job; with `node`, it is on that node, as a

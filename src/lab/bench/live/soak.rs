@@ -149,7 +149,7 @@ async fn live(number: u32, cluster: &Cluster, counts: &Counts) -> anyhow::Result
     cluster.create((0..members).map(pod).collect()).await?;
     counts.submitted.fetch_add(1, Ordering::Relaxed);
     let selector = format!("labelSelector=gpu-batch.io/pod-group={name}");
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods?{selector}");
+    let path = format!("{}?{selector}", objects::pods_path());
     loop {
         let pods = cluster.get(&path).await?;
         let items = pods["items"].as_array().map_or(&[][..], Vec::as_slice);
@@ -179,7 +179,7 @@ async fn set_phase(
     phase: &str,
 ) -> anyhow::Result<()> {
     for member in 0..members {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{gang}-{member}/status");
+        let path = format!("{}/{gang}-{member}/status", objects::pods_path());
         let status: Value = json!({"status": {"phase": phase}});
         cluster.merge(&path, &status).await?;
     }

@@ -338,18 +338,10 @@ impl Model {
 
     /// The reports of the scheduler, as it would serve them.
     pub(super) fn reports(&mut self) -> Arc<Reports> {
-        let taken_ms = self.now_ms;
         let Some(engine) = self.scheduler.engine_mut() else {
             return Arc::default();
         };
-        Arc::new(Reports {
-            taken_ms,
-            is_synced: engine.is_synced(),
-            is_leader: engine.is_leader(),
-            gangs: engine.gang_reports(),
-            queues: engine.queue_reports(),
-            gpus: engine.gpu_reports(),
-        })
+        Arc::new(Reports::take(engine, self.now_ms))
     }
 
     pub(super) fn audits(&self) -> u32 {

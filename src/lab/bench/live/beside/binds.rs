@@ -1,6 +1,5 @@
 //! When pods are bound, as a watch tells it: so all that bind are measured alike.
 
-use super::super::cluster::Cluster;
 use super::super::objects::NAMESPACE;
 use super::shapes;
 use crate::kube::connection;
@@ -25,8 +24,9 @@ pub(super) struct Binds {
 }
 
 impl Binds {
-    pub(super) async fn watch(cluster: &Cluster) -> anyhow::Result<Self> {
-        let client = connection::client(&cluster.config)?;
+    /// Begins the watch.
+    pub(super) fn watch(config: &kube::Config) -> anyhow::Result<Self> {
+        let client = connection::client(config)?;
         let pods: Api<Pod> = Api::namespaced(client, NAMESPACE);
         let (sender, times) = unbounded_channel();
         let watching = tokio::spawn(note(pods, sender));

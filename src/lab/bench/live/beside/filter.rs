@@ -1,7 +1,7 @@
 //! How long the extender takes to answer kube-scheduler, from the request to the last byte.
 
 use super::super::cluster::Cluster;
-use super::super::objects::{self, NAMESPACE, Post, node_name};
+use super::super::objects::{self, Post, node_name};
 use super::super::run::{Begun, configuration, wait_a_moment};
 use super::{PEER, World};
 use crate::extender::{ExtenderFiles, ExtenderSettings};
@@ -22,16 +22,17 @@ const QUESTIONS: usize = 1_000;
 const TARGET_MS: f64 = 5.0;
 
 const QUEUE: &str = "gpu-batch-bench-extended";
-const QUEUES: &str = "/apis/gpu-batch.io/v1alpha1/queues";
 
 /// The pod that is asked about.
 const ASKED: &str = "asked-about";
 
 /// Asks on which nodes a pod may run, all nodes being named.
 pub(super) async fn measure(cluster: &Cluster, world: World) -> anyhow::Result<Vec<Row>> {
-    cluster.create(vec![queue(), asked_about()]).await?;
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{ASKED}");
-    let pod = cluster.get(&path).await?;
+    let queue = objects::queue(QUEUE, 1_000);
+    cluster.create(vec![queue, asked_about()]).await?;
+    let pod = cluster
+        .get(&format!("{}/{ASKED}", objects::pods_path()))
+        .await?;
     let mut configuration = configuration()?;
     configuration.extender = Some(ExtenderSettings {
         serve_address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -83,18 +84,6 @@ async fn fitting(client: &Client, question: &[u8]) -> anyhow::Result<usize> {
     let answer = objects::send(client, Request::post("/filter"), question.to_vec()).await?;
     let answer: Value = serde_json::from_slice(&answer)?;
     Ok(answer["NodeNames"].as_array().map_or(0, Vec::len))
-}
-
-fn queue() -> Post {
-    Post {
-        path: QUEUES.into(),
-        body: json!({
-            "apiVersion": "gpu-batch.io/v1alpha1",
-            "kind": "Queue",
-            "metadata": {"name": QUEUE},
-            "spec": {"resources": [{"name": "nvidia.com/gpu", "quota": "1000"}]},
-        }),
-    }
 }
 
 /// A pod of the queue that kube-scheduler is to place.
