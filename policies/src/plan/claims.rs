@@ -534,13 +534,34 @@ fn release(state: &mut ClusterState, holder: GangId) -> Option<(QueueId, Demand,
 pub(super) fn goes_before(
     state: &mut ClusterState,
     (queue, asked): (QueueId, &Demand),
-    (other, asked_by_other): (QueueId, Demand),
+    other: (QueueId, Demand),
 ) -> bool {
+    compare(state, (queue, asked), other).0
+}
+
+/// Whether a gang goes before a gang of another queue, as in [`goes_before`], by quota, by priority
+/// or by a weight of 0, and not only because its queue uses less at the moment.
+pub(super) fn goes_before_lastingly(
+    state: &mut ClusterState,
+    (queue, asked): (QueueId, &Demand),
+    other: (QueueId, Demand),
+) -> bool {
+    compare(state, (queue, asked), other) == (true, true)
+}
+
+/// Whether a gang goes before one of another queue, and whether the order of the two is a lasting
+/// one.
+fn compare(
+    state: &mut ClusterState,
+    (queue, asked): (QueueId, &Demand),
+    (other, asked_by_other): (QueueId, Demand),
+) -> (bool, bool) {
     let queues = &mut state.queues;
     queues.set_candidate(PAIR, queue, Some(asked.clone()));
     queues.set_candidate(PAIR, other, Some(asked_by_other));
-    let first = queues.next_leaf(PAIR);
+    let is_first = queues.next_leaf(PAIR) == Some(queue);
+    let is_lasting = queues.is_first_lasting(PAIR);
     queues.set_candidate(PAIR, queue, None);
     queues.set_candidate(PAIR, other, None);
-    first == Some(queue)
+    (is_first, is_lasting)
 }

@@ -554,7 +554,7 @@ impl Planner {
         }
     }
 
-    /// The gangs with reservations that come after a gang.
+    /// The gangs whose reservations give way to a gang that comes before them.
     fn promised_after(
         &mut self,
         state: &mut ClusterState,
@@ -567,7 +567,7 @@ impl Planner {
         let others: Vec<_> = others.collect();
         let after = others
             .into_iter()
-            .filter(|other| self.goes_before(state, settings, progress, (queue, id), *other));
+            .filter(|other| self.ends_promise(state, settings, progress, (queue, id), *other));
         after.map(|(_, gang)| gang).collect()
     }
 

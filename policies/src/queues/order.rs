@@ -94,6 +94,19 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
+impl Key {
+    /// Whether this key comes before another one by something that the start or the end of a gang
+    /// seldom turns round: it stays within its quota and the other queue already holds more than
+    /// its own, or by priority, or by a weight of 0. How much each of the two uses of its quota, or
+    /// of what there is, does not count.
+    fn lastingly_precedes(&self, other: &Self) -> bool {
+        let is_owed = self.quota_used.is_some() && other.quota_share < other.share;
+        let is_equal = self.quota_used == other.quota_used;
+        let by_rank = (other.priority, self.weightless) < (self.priority, other.weightless);
+        is_owed || (is_equal && by_rank)
+    }
+}
+
 type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHasher>>;
 
 /// A set of candidates that is kept in order. [`LineUp::FIRST`] always exists; another line-up
@@ -257,6 +270,22 @@ impl Order {
     fn front(&self, queue: QueueId) -> Option<(QueueId, &Key)> {
         let (id, Reverse(key)) = self.candidates[queue.index()].peek()?;
         Some((*id, key))
+    }
+
+    /// Whether the front of the queue at which the ways to the candidates part, if there are just
+    /// two of them, comes before the other one lastingly.
+    fn first_is_lasting(&self) -> bool {
+        let mut at = QueueId::ROOT;
+        loop {
+            let Some((front, key)) = self.front(at) else {
+                return false;
+            };
+            let mut others = self.candidates[at.index()].iter();
+            if let Some((_, Reverse(other))) = others.find(|(id, _)| **id != front) {
+                return key.lastingly_precedes(other);
+            }
+            at = front;
+        }
     }
 
     fn sends_of_front(&self, queue: QueueId) -> Option<QueueId> {
@@ -449,6 +478,14 @@ impl QueueTree {
             ledger: &self.ledger,
         });
         order.sends[0]
+    }
+
+    /// Whether the leaf that is served next in a line-up of two, which [`Self::next_leaf`] was
+    /// asked for just now, comes before the other one by quota, by priority or by a weight of 0:
+    /// then what gangs that start or end take or leave seldom turns the two round.
+    pub(crate) fn is_first_lasting(&self, line_up: LineUp) -> bool {
+        let order = self.orders.get(line_up.index());
+        order.is_some_and(Order::first_is_lasting)
     }
 
     /// Marks a queue in every line-up: something that its key depends on has changed.

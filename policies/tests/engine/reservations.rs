@@ -4,7 +4,7 @@ use gpu_batch_policies::command::{Action, Command, StatusPatch};
 use gpu_batch_policies::facts::PodShape;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{World, gang, node, pod, queue, topology};
+use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};
 
 /// A second in milliseconds.
 const S: u64 = 1_000;
@@ -266,6 +266,45 @@ fn a_gang_of_higher_priority_takes_the_place_of_a_reservation_in_the_order() {
     let high = pod("z-high", 4).late().runtime(500 * S);
     world.then(high.with(|pod| pod.priority = 10));
     assert_eq!(world.places("a-head z-high"), "- n1");
+}
+
+/// A promise to the queue that holds 4 GPUs, and then a gang of a queue that holds none.
+fn promised_to_a_queue_that_holds_more() -> World {
+    let mut world = world(1);
+    world.apply((node("n1", 8), queue("a")));
+    let runs = pod("r", 4).on("n1").queue("a");
+    world.apply(runs.runtime(100 * S + AGE));
+    world.then(pod("a-head", 8).queue("a").runtime(50 * S));
+    world
+}
+
+/// Which of two queues uses less turns round with every start: no promise would be kept.
+#[test]
+fn a_queue_that_uses_less_ends_no_promise_to_another_queue() {
+    let mut world = promised_to_a_queue_that_holds_more();
+    world.apply(queue("b"));
+    world.then(pod("z", 4).queue("b").runtime(500 * S));
+    assert_eq!(world.reason("pod/z"), Some(Reason::Reserved));
+    world.pass(100 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a-head z"), "n1 -");
+}
+
+#[test]
+fn a_promise_gives_way_to_what_another_queue_is_owed() {
+    let mut world = promised_to_a_queue_that_holds_more();
+    world.apply(quota("b", 4));
+    world.then(pod("z", 4).queue("b").runtime(500 * S));
+    assert_eq!(world.places("a-head z"), "- n1");
+}
+
+#[test]
+fn a_promise_gives_way_to_a_queue_of_higher_priority() {
+    let mut world = promised_to_a_queue_that_holds_more();
+    world.apply(queue("b").with(|queue| queue.priority = 1));
+    world.then(pod("z", 4).queue("b").runtime(500 * S));
+    assert_eq!(world.places("a-head z"), "- n1");
 }
 
 #[test]

@@ -198,8 +198,10 @@ impl Planner {
         needed.filter(|(_, amounts)| !amounts.is_empty()).collect()
     }
 
-    /// Whether a gang comes before another one that waits, in the order of queues and lines.
-    pub(super) fn goes_before(
+    /// Whether a gang ends the promise to another one, because it comes before it: in the line of
+    /// their queue, or else by quota, by priority or by a weight of 0 of their queues. How much each
+    /// of these uses turns round with every start and every end, and no promise would be kept.
+    pub(super) fn ends_promise(
         &self,
         state: &mut ClusterState,
         settings: &Settings,
@@ -216,7 +218,7 @@ impl Planner {
         };
         let own = asked(state, queue, gang);
         let theirs = asked(state, other_queue, other);
-        claims::goes_before(state, (queue, &own), (other_queue, theirs))
+        claims::goes_before_lastingly(state, (queue, &own), (other_queue, theirs))
     }
 }
 
