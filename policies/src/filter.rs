@@ -215,10 +215,13 @@ impl GpuNode {
     /// [`Filter::GpuNode`] if the GPUs must not be used now, [`Filter::SharedGpu`] if a container
     /// asks for more shares than it would get.
     pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
-        if let Some(refusal) = &self.refusal
-            && gpu::asks_for_gpus(&shape.requests)
-        {
-            return Err(Filter::GpuNode(refusal.clone()));
+        if gpu::asks_for_gpus(&shape.requests) {
+            if self.is_hami && shape.cards.is_none() {
+                return Err(Filter::GpuNode(GpuRefusal::Slots));
+            }
+            if let Some(refusal) = &self.refusal {
+                return Err(Filter::GpuNode(refusal.clone()));
+            }
         }
         self.gives_enough_shares(shape)
     }
@@ -315,7 +318,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         tolerations,
         features,
         volumes,
-        cards: _,
+        cards,
         aligned: _,
         host_ports: _,
         relations: _,
@@ -328,6 +331,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         && *features == other.features
         && *volumes == other.volumes
         && *largest_container == other.largest_container
+        && cards.is_some() == other.cards.is_some()
         && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }
 

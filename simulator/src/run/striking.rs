@@ -244,6 +244,7 @@ impl Run<'_> {
             },
             node,
             cards: Vec::new(),
+            assignment: None,
             queue: "".into(),
             pod_group: None,
             minima: Vec::new(),

@@ -1,9 +1,9 @@
 //! Cards are given back exactly by a rollback.
 
-use super::{asking, node};
+use super::{asking, card, node};
 use crate::audit;
 use crate::event::Object;
-use crate::facts::{CardFacts, CardNeed, NodeFacts, Placement, PodFacts};
+use crate::facts::{CardNeed, NodeFacts, Placement, PodFacts};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::node::Node;
@@ -25,9 +25,7 @@ const PLACEMENTS: [Placement; 8] = [
 /// One node with a card, one with two, and one with three.
 fn nodes() -> impl Iterator<Item = Object> {
     let node = |number: u32| NodeFacts {
-        cards: (0..=number)
-            .map(|_| CardFacts { memory_mib: 100 })
-            .collect(),
+        cards: (0..=number).map(card).collect(),
         ..node(number, 0)
     };
     (0..3).map(node).map(Object::Node)
@@ -123,7 +121,10 @@ proptest! {
                 }
             }
             prop_assert_eq!(audit::violations(&state), Vec::<String>::new());
-            prop_assert!(state.nodes.iter().all(|(_, node)| !node.cards.is_overfull()));
+            for (_, pod) in state.pods.iter() {
+                let node = pod.stage.node().map(|node| &state.nodes[node]);
+                prop_assert!(node.is_none_or(|node| !node.cards.fail(&pod.cards)));
+            }
         }
         // A scheduler that begins with bound pods knows as much of the cards.
         let bound = ids.iter().zip(0..).zip(&requests).filter_map(|((id, n), request)| {
