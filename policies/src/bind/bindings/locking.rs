@@ -283,11 +283,16 @@ impl Binder {
             other => pause_ms(settings, other),
         };
         turn.failed = turn.failed.saturating_add(1);
-        let (failed, until_ms) = (turn.failed, now_ms.saturating_add(wait_ms));
+        let failed = turn.failed;
         let place = assumed(state, uid).map(|(pod, place)| (pod, &state.nodes[place]));
         let Some((pod, place)) = place.filter(|(_, place)| *place.name == *node) else {
             // Events have overtaken the pod; its turn ends when they are followed.
             return;
+        };
+        let until_ms = match turn.look_at(state, place, now_ms) {
+            // The watch has told first.
+            Shown::Own(_) => now_ms,
+            _ => now_ms.saturating_add(wait_ms),
         };
         turn.wait(place, until_ms);
         let (pod, node) = (&pod.name, &place.name);
