@@ -9,6 +9,7 @@
 //! at all, tainted or not.
 
 mod affinity;
+mod cards;
 mod preference;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,8 @@ mod volumes;
 
 pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
 pub(crate) use volumes::{one_place_holds, one_term_holds};
+
+pub(crate) use cards::CardShortage;
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
@@ -59,7 +62,7 @@ pub(crate) enum Filter {
     /// A host port is taken (NodePorts).
     HostPort,
     /// Too few cards are as free as the pod asks for.
-    Cards,
+    Cards(CardShortage),
     /// The kubelet could not align this with its Topology Manager.
     Alignment(Box<str>),
     /// A queue's limit for this GPU model, which the node has, is reached.
@@ -92,7 +95,7 @@ impl Filter {
             | Self::SharedGpu(_)
             | Self::Resource(_)
             | Self::HostPort
-            | Self::Cards
+            | Self::Cards(_)
             | Self::Alignment(_)
             | Self::ModelLimit(_)
             | Self::NoSpreadLabel(_)
@@ -146,7 +149,7 @@ impl fmt::Display for Filter {
             Self::HostPort => {
                 formatter.write_str("didn't have free ports for the requested pod ports")
             }
-            Self::Cards => formatter.write_str("had too few cards with enough room"),
+            Self::Cards(shortage) => shortage.fmt(formatter),
             Self::Alignment(asked) => write!(formatter, "didn't have {asked}"),
             Self::ModelLimit(product) => {
                 write!(

@@ -7,9 +7,11 @@
 //! Source of what fits beside what: `Fit` of HAMi's scheduler, for cards in its mode `hami-core`.
 
 use crate::facts::{CardFacts, CardNeed, CardPart, WHOLE_CARD};
+use crate::filter::CardShortage;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 /// The cards of a node. Pods may hold cards that the node does not name, or not any more.
@@ -33,7 +35,7 @@ struct Card {
 }
 
 /// What a card has to give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Size {
     memory_mib: u64,
     thousandths: u32,
@@ -43,7 +45,7 @@ struct Size {
 
 /// What is taken of a card: the exact sums over the pods that hold it. Pods of other schedulers may
 /// use more than it has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Used {
     memory_mib: u128,
     thousandths: u64,
@@ -115,26 +117,36 @@ impl Size {
 
     /// How many times what a request asks of one card fits beside what is used.
     fn fits(&self, used: Used, request: &CardNeed) -> u64 {
-        let slots = u64::from(self.slots).saturating_sub(used.slots);
-        if !self.is_open || slots == 0 {
-            return 0;
-        }
-        let by_power = match request.thousandths() {
+        let rooms = self.rooms(used, request);
+        rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
+    }
+
+    /// How many times what a request asks of one card fits beside what is used, by slots, computing
+    /// power and memory.
+    fn rooms(&self, used: Used, request: &CardNeed) -> [(CardShortage, u64); 3] {
+        let slots = match self.is_open {
+            true => u64::from(self.slots).saturating_sub(used.slots),
+            false => 0,
+        };
+        let power = match request.thousandths() {
             // A card that is computed on with all its power has none left to share.
             0 if self.thousandths > 0 && used.thousandths >= self.thousandths.into() => 0,
             0 => slots,
             WHOLE_CARD if self.thousandths == WHOLE_CARD.into() && used.slots > 0 => 0,
             thousandths => self.free_thousandths(used) / u64::from(thousandths),
         };
-        let fits = slots.min(by_power);
-        match request.memory().of_card(self.memory_mib) {
-            0 => fits,
-            _ if fits == 0 => 0,
+        let memory = match request.memory().of_card(self.memory_mib) {
+            0 => slots,
             memory_mib => {
                 let used_mib = u64::try_from(used.memory_mib).unwrap_or(u64::MAX);
-                fits.min(self.memory_mib.saturating_sub(used_mib) / memory_mib)
+                self.memory_mib.saturating_sub(used_mib) / memory_mib
             }
-        }
+        };
+        [
+            (CardShortage::Slots, slots),
+            (CardShortage::Power, power),
+            (CardShortage::Memory, memory),
+        ]
     }
 
     fn is_exceeded_by(&self, used: Used) -> bool {
@@ -309,6 +321,31 @@ impl Cards {
         pods_that_fit(fits, request.count())
     }
 
+    /// What is missing where no pod with this request fits beside the pods on the node: more of
+    /// this alone would do.
+    pub(crate) fn shortage(&self, request: &CardNeed) -> CardShortage {
+        let rooms = self
+            .named()
+            .map(|(_, size, used)| size.rooms(used, request));
+        let rooms: SmallVec<[_; 8]> = rooms.collect();
+        let alone = [
+            CardShortage::Memory,
+            CardShortage::Power,
+            CardShortage::Slots,
+        ];
+        let would_do = |shortage: &CardShortage| {
+            let would_fit = rooms.iter().filter(|rooms| {
+                let others = rooms.iter().filter(|(of, _)| of != shortage);
+                others.map(|(_, room)| *room).min() > Some(0)
+            });
+            would_fit.count() >= usize::from(request.count())
+        };
+        alone
+            .into_iter()
+            .find(would_do)
+            .unwrap_or(CardShortage::Room)
+    }
+
     /// Whether a pod cannot have what it holds: a card is closed or not named, or more is taken of
     /// it than it has.
     pub(crate) fn fail(&self, parts: &[CardPart]) -> bool {
@@ -318,6 +355,11 @@ impl Cards {
             let size = card.and_then(|card| Some((card.size?, card.used)));
             size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
         })
+    }
+
+    /// Adds what is free of each named card to a hash.
+    pub(crate) fn hash_room(&self, hasher: &mut impl Hasher) {
+        self.named().for_each(|named| named.hash(hasher));
     }
 
     /// The sorts of pods that hold cards of the node.

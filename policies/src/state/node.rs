@@ -1,7 +1,7 @@
 //! One node: what it has, what is taken, and which pods are on it.
 
 use crate::facts::{Amount, CardPart, HostPort, NodeFacts, saturated};
-use crate::filter::host_ports_conflict;
+use crate::filter::{CardShortage, host_ports_conflict};
 use crate::gpu::GpuNode;
 use crate::ids::{ModelId, PodId, ResourceId};
 use crate::numa::Cells;
@@ -66,7 +66,7 @@ pub(crate) enum Lacking {
     /// A port of the host that another pod has taken.
     HostPort,
     /// Cards with as much free as the pod asks for.
-    Cards,
+    Cards(CardShortage),
     /// NUMA nodes with as much free together as the pod asks for.
     Alignment,
 }
@@ -450,7 +450,11 @@ impl Node {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
             None if self.misaligns(class) => Lacking::Alignment,
-            None => Lacking::Cards,
+            None => Lacking::Cards(
+                class
+                    .cards
+                    .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
+            ),
         }
     }
 
