@@ -147,7 +147,7 @@ fn a_lock_is_replaced_if_it_is_old_or_its_pod_is_gone_and_else_waited_for() {
         // A clock that is ahead.
         (
             lock("x", Some("other"), Some(at_ms + MINUTE_MS)),
-            6 * MINUTE_MS,
+            5 * MINUTE_MS,
         ),
     ] {
         let mut world = World::of((hami("n1"), node("n2", 0), other.clone()));

@@ -21,8 +21,8 @@
 //!                                      +-+
 //! ```
 //!
-//! A lock may be replaced when it is 5 minutes old, or names a pod that is not known. A lock that
-//! cannot be read stays until somebody takes it away.
+//! A lock may be replaced when it is 5 minutes old, was seen for 5 minutes, or names a pod that is
+//! not known. A lock that cannot be read stays until somebody takes it away.
 //!
 //! Source: `pkg/util/nodelock` of HAMi.
 
@@ -75,6 +75,9 @@ struct Turn {
     /// The lock that was asked for last, or is the pod's.
     lock: OwnCardLock,
     step: LockStep,
+    /// The lock that the watch shows, and since when the turn knows it. The clock of who took it
+    /// may be ahead.
+    shown: Option<(Box<str>, UnixMs)>,
     /// The request that is under way.
     request: Option<CommandId>,
     /// A request may have written the lock, or may still do so.
@@ -127,6 +130,7 @@ impl Turn {
                 at_ms: 0,
             },
             step: LockStep::Due,
+            shown: None,
             request: None,
             may_be_ours: false,
             failed: 0,
@@ -160,7 +164,12 @@ impl Turn {
         let Some(at_ms) = lock.at_ms else {
             return Shown::Unreadable;
         };
-        let expires_ms = at_ms.saturating_add(EXPIRY_MS);
+        let known = self
+            .shown
+            .as_ref()
+            .filter(|(value, _)| *value == lock.value);
+        let since_ms = known.map_or(at_ms, |(_, since_ms)| at_ms.min(*since_ms));
+        let expires_ms = since_ms.saturating_add(EXPIRY_MS);
         let is_left = lock
             .holder
             .as_ref()
@@ -170,7 +179,7 @@ impl Turn {
         } else if self.is_holder(lock) {
             Shown::Own(at_ms)
         } else {
-            Shown::Taken(expires_ms.min(now_ms.saturating_add(EXPIRY_MS)))
+            Shown::Taken(expires_ms)
         }
     }
 }
@@ -213,6 +222,7 @@ impl Binder {
             return false;
         }
         line.waiting.retain(|waiting| *waiting != uid);
+        turn.look(node, now_ms);
         if turn.has_lock(shown(node), now_ms) {
             return true;
         }
@@ -442,6 +452,14 @@ impl Turn {
             self.step,
             LockStep::Release(_) | LockStep::Releasing | LockStep::Over
         )
+    }
+
+    /// Notes which lock the watch shows.
+    fn look(&mut self, node: &Node, now_ms: UnixMs) {
+        let lock = shown(node).map(|lock| &lock.value);
+        if self.shown.as_ref().map(|(value, _)| value) != lock {
+            self.shown = lock.map(|value| (value.clone(), now_ms));
+        }
     }
 
     /// Waits for another lock than the one that is shown, or until a time.
