@@ -258,9 +258,11 @@ impl ClusterState {
             && !cards.is_empty()
             && cards != self.pods[pod].cards
         {
-            self.vacate(pod, node, true);
+            // The pod stays, so the node is kept even if the pod is all that is known of it.
+            self.vacate(pod, node, false);
             self.pods[pod].cards = cards;
             self.occupy(pod, node);
+            self.freed.insert(node);
         }
     }
 

@@ -146,6 +146,15 @@ fn cards_of_bound_pods_are_those_that_they_hold() {
 }
 
 #[test]
+fn a_pod_may_get_other_cards_of_a_node_that_was_not_seen() {
+    let part = CardNeed::fraction(700, 0);
+    let mut world = World::of(pod("a", 0).cards(part).on("n1").holds(&["0"]));
+    world.then(pod("a", 0).cards(part).on("n1").holds(&["1"]));
+    world.then((node("n1", 0).cards(2, 0), pod("b", 0).cards(part)));
+    assert_eq!(world.cards_of("b"), ["0"]);
+}
+
+#[test]
 fn a_gang_of_parts_starts_whole_or_not_at_all() {
     for placement in PLACEMENTS {
         let mut world = with(placement);

@@ -156,7 +156,7 @@ fn a_lock_is_replaced_if_it_is_old_or_its_pod_is_gone_and_else_waited_for() {
         assert_eq!(bound(&world, "a").is_some(), waits_ms == 0, "{lock:?}");
         if waits_ms > 0 {
             world.later(waits_ms - 1);
-            assert!(!bound(&world, "a").is_some(), "{lock:?}");
+            assert!(bound(&world, "a").is_none(), "{lock:?}");
             world.later(1);
             assert!(bound(&world, "a").is_some(), "{lock:?}");
         }
@@ -166,7 +166,7 @@ fn a_lock_is_replaced_if_it_is_old_or_its_pod_is_gone_and_else_waited_for() {
     let mut world = World::of((hami("n1"), node("n2", 0), other));
     world.set_lock("n1", lock("x", Some("other"), Some(at_ms)));
     world.then(sharing("a"));
-    assert!(!bound(&world, "a").is_some());
+    assert!(bound(&world, "a").is_none());
     world.set_lock("n1", None);
     world.settle();
     assert!(bound(&world, "a").is_some());
@@ -178,7 +178,7 @@ fn a_lock_that_cannot_be_read_is_told_and_stays_until_it_is_taken_away() {
     world.set_lock("n1", lock("a lock", None, None));
     world.then(sharing("a"));
     world.later(60 * MINUTE_MS);
-    assert!(!bound(&world, "a").is_some());
+    assert!(bound(&world, "a").is_none());
     assert_eq!(world.reason("pod/a"), Some(Reason::BindingFailed));
     assert_eq!(
         world.message("pod/a"),
@@ -311,7 +311,7 @@ fn pods_and_nodes_that_go_leave_no_turn_behind() {
     world.then(sharing("d"));
     world.lose_node("n1");
     world.settle();
-    assert!(!bound(&world, "d").is_some());
+    assert!(bound(&world, "d").is_none());
     world.then(hami("n1"));
     assert!(bound(&world, "d").is_some());
 }
