@@ -4,7 +4,9 @@ use super::ClusterState;
 use super::node::{KnownNode, Node};
 use super::reach::gpus;
 use crate::facts::{NodeFacts, UnixMs};
+use crate::gpu::GpuNode;
 use crate::ids::{NodeId, PodId};
+use crate::resources::Resources;
 use smallvec::SmallVec;
 
 impl ClusterState {
@@ -36,21 +38,17 @@ impl ClusterState {
         let same_domains =
             same_labels && before.is_some_and(|before| before.taints == facts.taints);
         let same_amounts = before.is_some_and(|before| same_amounts(before, &facts));
+        let same_sort = before.is_some_and(|before| same_sort(before, &facts));
         let same_offer = same_labels
+            && same_sort
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
-        // A node that becomes ready counts again, whatever its condition said before.
-        let same_reach = same_rules
-            && before.is_some_and(|before| {
-                gpus(before) == gpus(&facts)
-                    && before.readiness.is_ready() == facts.readiness.is_ready()
-            });
+        let same_reach = same_rules && before.is_some_and(|before| same_reach(before, &facts));
         self.capacity.node_changed(id, before, &facts, now_ms);
         if let Some(known) = known.as_ref().filter(|_| !same_offer) {
             self.offered.remove(known);
         }
-        let mut amounts = self.resource_names.vector(&facts.allocatable);
-        amounts.retain(|(resource, _)| gpu.offers(self.resource_names.name(*resource)));
+        let amounts = self.room_of(&facts, &gpu);
         if !same_labels {
             self.uncharge_node(id);
         }
@@ -91,6 +89,16 @@ impl ClusterState {
             self.judge_reach(id);
         }
         self.node_changed(id, grew || !same_rules || realigned);
+    }
+
+    /// The amounts of a node that pods may take.
+    fn room_of(&mut self, facts: &NodeFacts, gpu: &GpuNode) -> Resources {
+        let mut amounts = self.resource_names.vector(&facts.allocatable);
+        // Where the cards are known, slots are room for the pods that ask for parts of cards.
+        let has_cards = !facts.cards.is_empty();
+        let counts = |name: &str| has_cards || gpu.offers(name);
+        amounts.retain(|(resource, _)| counts(self.resource_names.name(*resource)));
+        amounts
     }
 
     pub(crate) fn delete_node(&mut self, name: &str) {
@@ -162,6 +170,19 @@ impl ClusterState {
 /// Whether a node has as much of everything as before.
 fn same_amounts(before: &NodeFacts, after: &NodeFacts) -> bool {
     before.allocatable == after.allocatable && before.capacity == after.capacity
+}
+
+/// Whether both name cards, or neither does.
+fn same_sort(before: &NodeFacts, after: &NodeFacts) -> bool {
+    before.cards.is_empty() == after.cards.is_empty()
+}
+
+/// Whether a node suits the same pods, by what its rules leave open. A node that becomes ready
+/// counts again, whatever its condition said before.
+fn same_reach(before: &NodeFacts, after: &NodeFacts) -> bool {
+    same_sort(before, after)
+        && gpus(before) == gpus(after)
+        && before.readiness.is_ready() == after.readiness.is_ready()
 }
 
 /// Whether filters judge two states of a node alike.
