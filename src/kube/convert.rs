@@ -12,6 +12,7 @@ mod alignment;
 mod disruption;
 mod document;
 mod fields;
+mod hami;
 mod hints;
 mod identity;
 mod job;
