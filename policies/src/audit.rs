@@ -69,9 +69,7 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
             for (resource, amount) in &class.requests {
                 *used.entry(*resource).or_insert(0) += u128::from(*amount);
             }
-            if let Some(request) = &class.cards {
-                cards.take(request, &state.pods[pod].cards);
-            }
+            cards.take(&state.pods[pod].cards);
         }
         if cards != node.cards {
             found.push(format!(

@@ -13,7 +13,7 @@ use crate::ids::GangId;
 use crate::settings::InFlight;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use bindings::{Binding, Preparations};
+use bindings::{Binding, Locks, Preparations};
 use outbox::Outbox;
 use takings::{Failure, Takings};
 use timers::Timers;
@@ -27,6 +27,7 @@ pub(crate) struct Binder {
     /// Planned pods of which a nomination or the lifting of the gate is under way for a binding.
     offers: BTreeSet<Uid>,
     preparations: Preparations,
+    locks: Locks,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
     pub(crate) takings: Takings,
@@ -42,6 +43,7 @@ impl Binder {
             bindings: BTreeMap::new(),
             offers: BTreeSet::new(),
             preparations: Preparations::default(),
+            locks: Locks::default(),
             evicting: BTreeMap::new(),
             takings: Takings::default(),
             outbox: Outbox::new(limits),
@@ -85,12 +87,13 @@ impl Binder {
     /// process does not lead, bindings with an unknown outcome do not count: the next leader sees
     /// what became of their pods.
     pub(crate) fn is_drained(&self) -> bool {
-        self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
+        let is_certain = self.bindings.is_empty() && self.locks.is_empty();
+        self.outbox.is_quiet() && (is_certain || !self.leading)
     }
 
     /// Whether no action is under way or left to be sent, and the outcome of every binding is
     /// known.
     pub(crate) fn is_settled(&self) -> bool {
-        self.outbox.is_quiet() && self.bindings.is_empty()
+        self.outbox.is_quiet() && self.bindings.is_empty() && self.locks.is_empty()
     }
 }

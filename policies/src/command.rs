@@ -1,6 +1,6 @@
 //! What the engine returns: commands, of which each is one call to the API server.
 
-use crate::facts::{CardIndex, ClaimReference, GroupSource, Uid, UnixMs};
+use crate::facts::{CardEntries, CardPart, ClaimReference, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseCall;
 pub use crate::queues::ClaimKind;
 use crate::status::{PodGroupStatus, QueueStatus};
@@ -38,6 +38,10 @@ pub enum Action {
     SelectNode(SelectNode),
     /// Keeps a volume that exists for a claim.
     KeepVolume(KeepVolume),
+    /// Takes the lock on the cards of a node, before a pod is bound that gets some of them.
+    LockCards(LockCards),
+    /// Gives that lock back if the pod is not bound.
+    UnlockCards(UnlockCards),
     /// Reads a pod by a quorum GET, answered with
     /// [`Outcome::Observed`](crate::event::Outcome::Observed).
     Observe(PodReference),
@@ -67,9 +71,11 @@ pub struct Bind {
     pub pod: PodReference,
     /// The name of the node to bind the pod to.
     pub node: Box<str>,
-    /// The cards of the node that the pod gets, in rising order; empty for a pod without a
-    /// [`CardNeed`](crate::facts::CardNeed).
-    pub cards: Vec<CardIndex>,
+    /// What the pod gets of cards of the node, in the order of their ids; empty for a pod without
+    /// a [`CardNeed`](crate::facts::CardNeed).
+    pub cards: Vec<CardPart>,
+    /// What tells HAMi's device plugin which cards the pod gets; `None`: nobody has to be told.
+    pub assignment: Option<CardAssignment>,
     /// The queue that the pod is bound for: the annotation `gpu-batch.io/bound-queue`.
     pub queue: Box<str>,
     /// The gang's PodGroup: the annotation `gpu-batch.io/bound-podgroup`; `None` for implicit
@@ -78,6 +84,55 @@ pub struct Bind {
     /// The minima that the pod was placed for, from its gang's down to that of its leaf: the
     /// annotation `gpu-batch.io/bound-minimum`. Empty for a gang of one.
     pub minima: Vec<u32>,
+}
+
+/// How the cards of a [`Bind`] are assigned through HAMi's device plugin. All of it are annotations
+/// of the Binding, which the API server copies to the pod in the same write: `hami.io/vgpu-node`
+/// (also a label if it has no more than 63 characters), `hami.io/vgpu-time`,
+/// `hami.io/vgpu-devices-to-allocate`, `hami.io/vgpu-devices-allocated`, `hami.io/bind-phase`
+/// (`allocating`) and `hami.io/bind-time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CardAssignment {
+    /// Where the entry stands that lists the cards; all other entries are empty.
+    pub entries: CardEntries,
+    /// The time to be written, to the second.
+    pub at_ms: UnixMs,
+}
+
+/// A lock on the cards of a node: the annotation `hami.io/mutex.lock` with the value
+/// `TIME,NAMESPACE,NAME`, its time in RFC 3339 to the second, in UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnCardLock {
+    /// The namespace of the pod that gets cards.
+    pub namespace: Box<str>,
+    /// The name of the pod.
+    pub name: Box<str>,
+    /// When the lock was asked for first.
+    pub at_ms: UnixMs,
+}
+
+/// Takes the lock on the cards of a node: one JSON PATCH of the node that tests what stands there
+/// and writes the lock. If the test fails, somebody else has the lock: a
+/// [`Conflict`](crate::event::Outcome::Conflict).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockCards {
+    /// The name of the node.
+    pub node: Box<str>,
+    /// The lock to be written.
+    pub lock: OwnCardLock,
+    /// The value that is replaced, as it stands; `None`: there is to be no lock.
+    pub seen: Option<Box<str>>,
+}
+
+/// Gives the lock on the cards of a node back: one JSON PATCH of the node that tests whether the
+/// lock is this one, and takes it away. If the test fails, the lock is gone: a
+/// [`Conflict`](crate::event::Outcome::Conflict).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnlockCards {
+    /// The name of the node.
+    pub node: Box<str>,
+    /// The lock to be taken away.
+    pub lock: OwnCardLock,
 }
 
 /// What makes kube-scheduler look at a pod that has a place: one PATCH of the pod, with the UID as

@@ -34,7 +34,9 @@ mod workload;
 
 pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
-pub use cards::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
+pub use cards::{
+    CardClosed, CardEntries, CardFacts, CardLock, CardMemory, CardNeed, CardPart, WHOLE_CARD,
+};
 pub use disruption::DisruptionBudgetFacts;
 pub use duration::duration;
 pub use feature::NodeFeature;

@@ -9,6 +9,7 @@
 //! at all, tainted or not.
 
 mod affinity;
+mod cards;
 mod preference;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,8 @@ mod volumes;
 
 pub(crate) use preference::{affinity_weight, unwanted_taints, would_rather_be_left};
 pub(crate) use volumes::{one_place_holds, one_term_holds};
+
+pub(crate) use cards::CardShortage;
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeFeature, NodeSelectorTerm, PodShape,
@@ -59,7 +62,7 @@ pub(crate) enum Filter {
     /// A host port is taken (NodePorts).
     HostPort,
     /// Too few cards are as free as the pod asks for.
-    Cards,
+    Cards(CardShortage),
     /// The kubelet could not align this with its Topology Manager.
     Alignment(Box<str>),
     /// A queue's limit for this GPU model, which the node has, is reached.
@@ -92,7 +95,7 @@ impl Filter {
             | Self::SharedGpu(_)
             | Self::Resource(_)
             | Self::HostPort
-            | Self::Cards
+            | Self::Cards(_)
             | Self::Alignment(_)
             | Self::ModelLimit(_)
             | Self::NoSpreadLabel(_)
@@ -146,7 +149,7 @@ impl fmt::Display for Filter {
             Self::HostPort => {
                 formatter.write_str("didn't have free ports for the requested pod ports")
             }
-            Self::Cards => formatter.write_str("had too few cards with enough room"),
+            Self::Cards(shortage) => shortage.fmt(formatter),
             Self::Alignment(asked) => write!(formatter, "didn't have {asked}"),
             Self::ModelLimit(product) => {
                 write!(
@@ -215,10 +218,13 @@ impl GpuNode {
     /// [`Filter::GpuNode`] if the GPUs must not be used now, [`Filter::SharedGpu`] if a container
     /// asks for more shares than it would get.
     pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
-        if let Some(refusal) = &self.refusal
-            && gpu::asks_for_gpus(&shape.requests)
-        {
-            return Err(Filter::GpuNode(refusal.clone()));
+        if gpu::asks_for_gpus(&shape.requests) {
+            if self.is_hami && shape.cards.is_none() {
+                return Err(Filter::GpuNode(GpuRefusal::Slots));
+            }
+            if let Some(refusal) = &self.refusal {
+                return Err(Filter::GpuNode(refusal.clone()));
+            }
         }
         self.gives_enough_shares(shape)
     }
@@ -315,7 +321,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         tolerations,
         features,
         volumes,
-        cards: _,
+        cards,
         aligned: _,
         host_ports: _,
         relations: _,
@@ -328,6 +334,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         && *features == other.features
         && *volumes == other.volumes
         && *largest_container == other.largest_container
+        && cards.is_some() == other.cards.is_some()
         && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }
 

@@ -70,8 +70,10 @@ pub(crate) struct GpuNode {
     /// Devices (cards or MIG devices) that the node has but does not offer: sick, or the device
     /// plugin is starting. For explanations only; what is offered is already without them.
     pub sick: Amount,
-    /// How many `nvidia.com/gpu` of the node are HAMi's slots on its cards. Slots count nowhere: it
-    /// is not known how many cards they are, and cards are not chosen for pods there yet.
+    /// HAMi's device plugin shares the cards, and has to be told which of them a pod gets.
+    pub is_hami: bool,
+    /// How many `nvidia.com/gpu` of the node are HAMi's slots on its cards. Slots are no GPUs: they
+    /// are for pods that ask for parts of cards.
     pub slots: Amount,
     /// Why the node takes no pods that ask for GPUs now; `None`: it takes them.
     pub refusal: Option<GpuRefusal>,
@@ -151,6 +153,7 @@ impl GpuNode {
     pub(crate) fn read(node: &NodeFacts, time_slices_are_single: bool) -> Self {
         let labels = &node.labels;
         let product = label(labels, PRODUCT_LABEL);
+        let is_hami = label(&node.annotations, HAMI_REGISTER).is_some();
         let offered = || gpu_resources(&node.allocatable);
         let existing = || gpu_resources(&node.capacity);
         let is_single = |name: &&str| match Sharing::read(labels, name) {
@@ -170,9 +173,10 @@ impl GpuNode {
             sick: existing()
                 .map(|name| sick_devices(node, name))
                 .fold(0, Amount::saturating_add),
-            slots: match label(&node.annotations, HAMI_REGISTER) {
-                Some(_) => amount(&node.allocatable, GPU),
-                None => 0,
+            is_hami,
+            slots: match is_hami {
+                true => amount(&node.allocatable, GPU),
+                false => 0,
             },
             refusal: refusal::read(node),
             one_share_each: offered().filter(is_single).map(Into::into).collect(),

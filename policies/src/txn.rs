@@ -3,7 +3,7 @@
 //! The state is not cloned for an attempt: changes are made in place and noted in a journal, and a
 //! rollback walks the journal backwards.
 
-use crate::facts::{CardIndex, Placement, Uid};
+use crate::facts::{CardPart, Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::numa::CellShare;
 use crate::queues::add_demand;
@@ -41,7 +41,7 @@ struct Ended {
     pod: PodId,
     node: NodeId,
     stage: Stage,
-    cards: Box<[CardIndex]>,
+    cards: Box<[CardPart]>,
     cells: Option<Box<[CellShare]>>,
     /// How many pods had been placed before.
     placed_before: usize,

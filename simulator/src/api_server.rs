@@ -16,6 +16,7 @@ mod exchange;
 mod fields;
 mod history;
 mod lease;
+mod locks;
 mod pods;
 mod status;
 #[cfg(test)]
@@ -77,6 +78,8 @@ impl ApiServer {
             Request::Lift(lift) => self.lift(lift, now_ms),
             Request::SelectNode(select) => self.select_node(select),
             Request::KeepVolume(keep) => self.keep_volume(keep),
+            Request::LockCards(request) => self.lock_cards(request),
+            Request::UnlockCards(request) => self.unlock_cards(&request),
             Request::PatchStatus(patch) => self.patch_status(patch),
             Request::Lease(request) => self.handle_lease(&request, now_ms),
             Request::Publish(_) => {

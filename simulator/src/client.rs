@@ -100,6 +100,8 @@ fn may_be_refused(action: &Action) -> bool {
             | Action::Lift(_)
             | Action::SelectNode(_)
             | Action::KeepVolume(_)
+            | Action::LockCards(_)
+            | Action::UnlockCards(_)
     )
 }
 
@@ -112,6 +114,8 @@ pub fn request(action: &Action) -> Request {
         Action::Lift(lift) => Request::Lift(lift.clone()),
         Action::SelectNode(select) => Request::SelectNode(select.clone()),
         Action::KeepVolume(keep) => Request::KeepVolume(keep.clone()),
+        Action::LockCards(lock) => Request::LockCards(lock.clone()),
+        Action::UnlockCards(unlock) => Request::UnlockCards(unlock.clone()),
         Action::Observe(pod) => Request::Get(Name::pod(&pod.namespace, &pod.name)),
         Action::PatchStatus(patch) => Request::PatchStatus(patch.clone()),
         Action::Lease(request) => Request::Lease(request.clone()),

@@ -1,5 +1,5 @@
 //! Everything but schedulers: the API server, kubelets, owners of pods, garbage collection, the
-//! disruption controller, and the provisioner of volumes.
+//! disruption controller, the provisioner of volumes, and the device plugin of HAMi.
 //!
 //! Controllers are late, but never wrong: each sees the API server's changes at once, and acts on
 //! them after a while, in a [`Task`].
@@ -7,6 +7,7 @@
 mod disruption;
 mod kubelet;
 mod owners;
+mod plugin;
 mod provisioner;
 
 pub(crate) use owners::{Farewell, Recipe};
@@ -64,6 +65,11 @@ pub(crate) struct Cluster {
     settling: bool,
     /// Pods that kubelets failed for want of room.
     pub(crate) rejected: u32,
+    /// Pods that started under the lock of another pod, so that the device plugin gave them its
+    /// cards.
+    pub(crate) misassigned: u32,
+    /// Pods that a new machine under the name of theirs has started again.
+    restarted: BTreeSet<Uid>,
     /// Pods that succeeded and were cleaned away.
     pub(crate) done: Vec<PodFacts>,
 }
@@ -186,6 +192,7 @@ impl Cluster {
                 }
                 Sort::Added => {
                     self.admitted.remove(&uid);
+                    self.restarted.insert(uid);
                     self.tasks.push((now_ms + 500, Task::Admit(uid)));
                 }
                 Sort::Modified => {}

@@ -219,6 +219,8 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         Some(_) if gang.waiting.iter().any(|facts| !facts.claims.is_empty()) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForVolumes) => false,
+        // Slots of HAMi are not for pods that ask for whole GPUs.
+        Some(Reason::Unsupported) => rooms.has_slots(),
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
         }

@@ -508,13 +508,15 @@ impl<'say> Run<'say> {
             })
     }
 
-    /// Whether pods have places and wait for their volumes, in worlds with volumes.
+    /// Whether pods have places and wait for their volumes, or for locks on cards, in worlds with
+    /// such.
     fn are_prepared(&self, leader: &Contender) -> bool {
         let is_prepared = |report: &PodReport| {
             let pod = self.cluster.pod(report.uid);
             report.node.is_some() && pod.is_some_and(|facts| facts.node.is_none())
         };
-        has_claims(self.seed) && leader.engine.pod_reports().iter().any(is_prepared)
+        let can_wait = has_claims(self.seed) || shares(self.seed);
+        can_wait && leader.engine.pod_reports().iter().any(is_prepared)
     }
 
     fn leader(&self) -> Option<&Contender> {
@@ -540,11 +542,22 @@ impl<'say> Run<'say> {
         if rejected > 0 && !explained && self.starts == 1 {
             violations.push(format!("I2: kubelets had no room for {rejected} pods"));
         }
+        let misassigned = self.cluster.misassigned;
+        if misassigned > 0 && !explained && self.starts == 1 {
+            violations.push(format!(
+                "C1: {misassigned} pods started under locks of others"
+            ));
+        }
         if let Some(leader) = self.leader() {
             let binders = self.binders();
             let calm = FaultKind::ALL
                 .iter()
                 .all(|kind| self.faults.struck(*kind) == 0);
+            let locked = self.cluster.nodes().filter(|node| node.card_lock.is_some());
+            for node in locked.filter(|_| calm) {
+                let (node, lock) = (&node.name, &node.card_lock);
+                violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
+            }
             let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);
             violations.extend(found);
         }
@@ -616,11 +629,14 @@ fn patience_ms(seed: u64) -> u64 {
     let movers_ms = if takes(seed) { MOVERS_MS } else { 0 };
     let leaving_ms = if needs_patience(seed) { LEAVING_MS } else { 0 };
     let running_ms = if reserves(seed) { RUNNING_MS } else { 0 };
-    let preparing_ms = if has_claims(seed) { PREPARING_MS } else { 0 };
+    let preparing_ms = match has_claims(seed) || shares(seed) {
+        true => PREPARING_MS,
+        false => 0,
+    };
     movers_ms + leaving_ms + running_ms + preparing_ms
 }
 
-/// How long a gang may wait for a volume that nobody makes.
+/// How long a gang may wait for a volume that nobody makes, or for locks that nobody gives back.
 const PREPARING_MS: u64 = 11 * 60_000;
 
 /// How long gangs may run one after the other, where pods go on ending.
@@ -641,6 +657,13 @@ pub const PATIENT_SEEDS_FROM: u64 = 1 << 62;
 
 fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
+}
+
+/// The first seed of worlds in which HAMi shares cards.
+pub const SHARING_SEEDS_FROM: u64 = 1 << 58;
+
+fn shares(seed: u64) -> bool {
+    (SHARING_SEEDS_FROM..AILING_SEEDS_FROM).contains(&seed)
 }
 
 /// The first seed of worlds in which GPUs fail.
@@ -725,6 +748,9 @@ fn drawn(
         scenario::equip(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
     } else if has_claims(seed) {
         scenario::furnish(&mut cluster, &mut arrivals, others, (start_ms, SPAN_MS));
+    }
+    if shares(seed) {
+        scenario::share(&mut cluster, &mut arrivals, others, start_ms);
     }
     if ails(seed) {
         scenario::ail(&mut arrivals, others, start_ms, SPAN_MS);

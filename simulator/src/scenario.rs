@@ -4,7 +4,8 @@
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
 //! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
-//! pods have volumes (`volumes`), or disks (`disks`), or GPUs fail (`ailing`).
+//! pods have volumes (`volumes`), or disks (`disks`), GPUs fail (`ailing`), or HAMi shares cards
+//! (`sharing`).
 
 mod ailing;
 mod budgets;
@@ -14,6 +15,7 @@ mod extended;
 mod farewells;
 mod past;
 mod related;
+mod sharing;
 mod trees;
 mod volumes;
 mod work;
@@ -26,6 +28,7 @@ pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;
+pub(crate) use sharing::share;
 pub(crate) use trees::grow;
 pub(crate) use volumes::furnish;
 pub(crate) use work::{Arrival, arrivals};

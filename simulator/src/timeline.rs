@@ -205,7 +205,11 @@ fn carry_out(
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
         Action::SelectNode(select) => told(storage.select_node(select), batch),
         Action::KeepVolume(keep) => told(storage.keep_volume(keep), batch),
-        Action::Lift(_) | Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
+        Action::LockCards(_)
+        | Action::UnlockCards(_)
+        | Action::Lift(_)
+        | Action::PatchStatus(_)
+        | Action::Publish(_) => Outcome::Done,
         // There is no lease: no other scheduler could hold it.
         Action::Lease(_) => Outcome::Unknown {
             message: "there is no lease".into(),

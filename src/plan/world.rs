@@ -250,8 +250,13 @@ impl World {
                 let changed = self.storage.keep_volume(keep).into_iter().flatten();
                 events.extend(changed.map(Event::from));
             }
-            Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
-            }
+            // No device plugin reads the lock here, so nobody else can have it.
+            Action::LockCards(_)
+            | Action::UnlockCards(_)
+            | Action::PatchStatus(_)
+            | Action::Publish(_)
+            | Action::Observe(_)
+            | Action::Lease(_) => {}
         }
         events.push(Event::Outcome(command.id, Outcome::Done));
     }

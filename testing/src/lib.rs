@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod locks;
 mod numa;
 #[cfg(feature = "planted-panic")]
 mod panic;
@@ -25,9 +26,10 @@ mod sketch;
 mod volumes;
 mod world;
 
+pub use locks::lock_of;
 pub use numa::numa;
 pub use sketch::{
-    Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
+    Sketch, Thing, amounts, card, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };
 pub use volumes::{
     DRIVER, attachment, capacity, claim, csi_driver, csi_node, storage_class, volume,

@@ -2,7 +2,6 @@
 
 use crate::{GPU, World};
 use gpu_batch_policies::explain::{Explanation, Subject};
-use gpu_batch_policies::facts::CardIndex;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{GangReport, PodReport};
 use gpu_batch_policies::status::{Phase, QueueStatus};
@@ -56,8 +55,9 @@ impl World {
 
     /// The cards that a pod holds.
     #[must_use]
-    pub fn cards_of(&self, pod: &str) -> &[CardIndex] {
-        &self.stored(pod).cards
+    pub fn cards_of(&self, pod: &str) -> Vec<&str> {
+        let parts = self.stored(pod).cards.iter();
+        parts.map(|part| &*part.card).collect()
     }
 
     /// Why the pod waits.

@@ -3,11 +3,11 @@
 use crate::{GPU, MODEL, START_MS};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    Amounts, AttachmentFacts, CapacityFacts, CardFacts, CardIndex, CardNeed, ClaimFacts,
+    Amounts, AttachmentFacts, CapacityFacts, CardFacts, CardMemory, CardNeed, CardPart, ClaimFacts,
     CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
     NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape,
     QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
-    TopologyFacts, TopologyLevel, Uid, VolumeFacts,
+    TopologyFacts, TopologyLevel, Uid, VolumeFacts, WHOLE_CARD,
 };
 use std::sync::Arc;
 
@@ -169,10 +169,12 @@ impl Sketch<NodeFacts> {
         self.label(MODEL, model)
     }
 
-    /// Lets the nodes name so many cards with so much memory each.
+    /// Lets the nodes name so many cards, `0` and so on, with so much memory each.
     #[must_use]
     pub fn cards(self, count: usize, memory_mib: u64) -> Self {
-        self.with(|node| node.cards = vec![CardFacts { memory_mib }; count])
+        let cards = (0..count).map(|number| card(&number.to_string(), memory_mib));
+        let cards: Vec<CardFacts> = cards.collect();
+        self.with(|node| node.cards.clone_from(&cards))
     }
 
     /// Gives the nodes so much of a resource, in base units.
@@ -215,10 +217,22 @@ impl Sketch<PodFacts> {
         self.shape(|shape| shape.cards = cards)
     }
 
-    /// Lets the pods hold these cards of their node.
+    /// Lets the pods hold what they ask for of these cards of their node.
     #[must_use]
-    pub fn holds(self, cards: &[CardIndex]) -> Self {
-        self.with(|pod| pod.cards = cards.into())
+    pub fn holds(self, cards: &[&str]) -> Self {
+        self.with(|pod| {
+            let need = pod.shape.cards;
+            let part = |card: &&str| CardPart {
+                card: (*card).into(),
+                slots: 1,
+                thousandths: need.map_or(0, |need| need.thousandths().into()),
+                memory_mib: match need.map(|need| need.memory()) {
+                    Some(CardMemory::Mib(memory_mib)) => memory_mib,
+                    _ => 0,
+                },
+            };
+            pod.cards = cards.iter().map(part).collect();
+        })
     }
 
     /// Lets the pods be created after all others were bound.
@@ -504,4 +518,18 @@ tuples! {
     A B C D E F;
     A B C D E F G;
     A B C D E F G H;
+}
+
+/// A whole card with so much memory that any number of pods may share.
+#[must_use]
+pub fn card(id: &str, memory_mib: u64) -> CardFacts {
+    CardFacts {
+        id: id.into(),
+        model: "".into(),
+        memory_mib,
+        thousandths: WHOLE_CARD.into(),
+        slots: u32::MAX,
+        numa: 0,
+        closed: None,
+    }
 }

@@ -1,5 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
+use crate::locks::lock_of;
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
     Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, SelectNode, StatusPatch,
@@ -32,6 +33,10 @@ pub enum To {
     SelectionOf(&'static str),
     /// That a volume is kept for the claim of this name.
     KeepingFor(&'static str),
+    /// The lock on the cards of the node of this name.
+    LockOf(&'static str),
+    /// That the lock on the cards of the node of this name is given back.
+    UnlockOf(&'static str),
     /// Every status of a PodGroup.
     GangStatus,
     /// Every status of a queue.
@@ -62,6 +67,10 @@ pub struct World {
     /// Whether no provisioner makes volumes where claims say, and no controller binds claims to
     /// volumes that are kept for them.
     pub no_provisioner: bool,
+    /// Locks on cards that were taken and given back, as `POD locks NODE` and `POD unlocks NODE`.
+    pub lock_requests: Vec<String>,
+    /// Whether device plugins give pods their cards only when the test says so.
+    pub is_plugin_slow: bool,
     /// Pods that were evicted.
     pub evictions: usize,
     /// The pods that were evicted, by name, in order.
@@ -131,6 +140,8 @@ impl World {
             late_watch: false,
             selections: 0,
             keepings: 0,
+            lock_requests: Vec::new(),
+            is_plugin_slow: false,
             no_provisioner: false,
             binds: 0,
             last_bind: None,
@@ -405,7 +416,13 @@ impl World {
                 }
             }
             Action::Publish(announcement) => self.publish(&announcement),
-            Action::Lift(_) | Action::Observe(_) | Action::Lease(_) => {}
+            Action::LockCards(lock) if done => self.take_lock(&lock),
+            Action::UnlockCards(unlock) if done => self.give_lock_back(&unlock),
+            Action::LockCards(_)
+            | Action::UnlockCards(_)
+            | Action::Lift(_)
+            | Action::Observe(_)
+            | Action::Lease(_) => {}
         }
         self.events.push(Event::Outcome(command.id, outcome));
     }
@@ -436,6 +453,8 @@ impl World {
             }
             (To::LiftOf(name), Action::Lift(lift)) => &*lift.pod.name == *name,
             (To::SelectionOf(name), Action::SelectNode(select)) => &*select.name == *name,
+            (To::LockOf(node), Action::LockCards(lock)) => *lock.node == **node,
+            (To::UnlockOf(node), Action::UnlockCards(unlock)) => *unlock.node == **node,
             (To::KeepingFor(name), Action::KeepVolume(keep)) => keep
                 .claim
                 .as_ref()
@@ -443,7 +462,14 @@ impl World {
             _ => false,
         };
         let answer = self.answers.iter().find(|(to, _)| about(to));
-        answer.map_or(Outcome::Done, |(_, outcome)| outcome.clone())
+        match (answer, action) {
+            (Some((_, outcome)), _) => outcome.clone(),
+            (None, Action::LockCards(lock)) => self.lock_answer(&lock.node, lock.seen.as_deref()),
+            (None, Action::UnlockCards(unlock)) => {
+                self.lock_answer(&unlock.node, Some(&lock_of(&unlock.lock).value))
+            }
+            (None, _) => Outcome::Done,
+        }
     }
 
     /// What a read of a pod says.
@@ -472,6 +498,9 @@ impl World {
             if !self.late_watch {
                 self.events.push(Object::Pod(pod.clone()).into());
             }
+        }
+        if bind.assignment.is_some() && !self.is_plugin_slow {
+            self.serve(&bind.pod.name);
         }
         self.last_bind = Some(bind);
     }

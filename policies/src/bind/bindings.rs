@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Planned pods of kube-scheduler are offered to it first: see [`offers`]. Before members of a
-//! gang are bound that need volumes, these are made or kept: see [`preparing`].
+//! gang are bound that need volumes, these are made or kept: see [`preparing`]. Pods that get cards
+//! of a node of HAMi take turns before their binds are queued: see [`locking`].
 //!
 //! The room stays taken until the outcome is certain: the pod gets no other node while the first
 //! bind may still succeed. Only `Refused` gives the room back. From the second try that failed or
@@ -32,15 +33,17 @@
 //! member of the gang turns out to be on a node that was not chosen for it. The pause between
 //! repeated binds grows.
 
+mod locking;
 mod offers;
 mod preparing;
 
+pub(super) use locking::Locks;
 pub(super) use preparing::Preparations;
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
 use crate::bind::timers::Timer;
-use crate::command::{Action, Announcement, Bind, CommandId};
+use crate::command::{Action, Announcement, Bind, CardAssignment, CommandId};
 use crate::event::{Outcome, PodSeen};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::first_look;
@@ -75,6 +78,8 @@ enum Step {
     Offering(Offer),
     /// kube-scheduler looks at the pod, and is to ask for its bind until this time.
     Offered(UnixMs),
+    /// The bind waits for the lock on the cards of the node.
+    Locking,
     /// The bind waits for room to send a request, or for a time.
     Queued,
     /// The bind is under way.
@@ -109,7 +114,11 @@ impl Binding {
     fn is_unsent(&self) -> bool {
         let waits = matches!(
             self.step,
-            Step::Preparing(_) | Step::Offering(_) | Step::Offered(_) | Step::Queued
+            Step::Preparing(_)
+                | Step::Offering(_)
+                | Step::Offered(_)
+                | Step::Locking
+                | Step::Queued
         );
         waits && self.given_up == 0
     }
@@ -162,22 +171,33 @@ impl Binder {
                 self.send_observation(state, uid, deadline_ms);
             } else if let Some(uid) = self.outbox.evictions.pop_front() {
                 self.send_eviction(state, progress, uid, deadline_ms, now_ms);
-            } else if let Some(uid) = self.outbox.binds.pop_front() {
-                self.send_bind(state, uid, deadline_ms);
-            } else if self.send_unselection(state, deadline_ms) {
+            } else if self.send_release(deadline_ms) {
                 // One request at a time, as long as there is room.
-            } else {
+            } else if let Some(uid) = self.outbox.binds.pop_front() {
+                self.send_bind(state, uid, deadline_ms, now_ms);
+            } else if self.send_unselection(state, deadline_ms) {
+                // As with the locks.
+            } else if !self.follow_locks(state, now_ms) {
                 return self.send_takings(state, settings, now_ms);
             }
         }
     }
 
-    fn send_bind(&mut self, state: &mut ClusterState, uid: Uid, deadline_ms: UnixMs) {
+    fn send_bind(
+        &mut self,
+        state: &mut ClusterState,
+        uid: Uid,
+        deadline_ms: UnixMs,
+        now_ms: UnixMs,
+    ) {
         let Some(binding) = self.bindings.get(&uid) else {
             return;
         };
         let (step, again) = (binding.step, binding.given_up > 0);
-        if !matches!(step, Step::Preparing(_) | Step::Offering(_) | Step::Queued) {
+        if matches!(
+            step,
+            Step::Offered(_) | Step::Sent | Step::Asking | Step::Observing(_)
+        ) {
             return;
         }
         let Some((pod, node)) = assumed(state, uid) else {
@@ -192,7 +212,7 @@ impl Binder {
         let class = &state.classes[pod.class];
         // tests plant bugs here: failed-while-a-bind-waits
         let has_failed = class.accelerated && !state.ailments.of(node).is_empty();
-        if !again && (has_failed || state.nodes[node].is_overfull(class)) {
+        if !again && (has_failed || state.nodes[node].is_overfull(class, &pod.cards)) {
             // While the bind waited, the node has become too small, other pods have filled it, or
             // its GPUs have failed.
             self.take_back_with_gang(state, uid);
@@ -206,31 +226,18 @@ impl Binder {
             self.send_offer(state, uid, offer, deadline_ms);
             return;
         }
-        let gang = pod
-            .own
-            .as_ref()
-            .and_then(|own| own.gang)
-            .map(|gang| &state.gangs[gang]);
-        let pod_group = gang.and_then(|gang| match &gang.key {
-            GangKey::Group(_, _, name) => Some(name.clone()),
-            GangKey::Owner(_) | GangKey::Deployment(..) | GangKey::Pod(_) => None,
-        });
-        let bind = Bind {
-            pod: pod.reference(),
-            node: state.nodes[node].name.clone(),
-            cards: pod.cards.to_vec(),
-            queue: gang
-                .map(|gang| (&*gang.spec.queue).into())
-                .unwrap_or_default(),
-            pod_group,
-            minima: pod
-                .own
-                .as_ref()
-                .map(|own| own.bound_minima.to_vec())
-                .unwrap_or_default(),
-        };
-        self.outbox
-            .send(Flight::Bind(uid), deadline_ms, Action::Bind(bind));
+        let is_assigned = is_assigned(state, pod, node);
+        if is_assigned && !self.has_turn(state, (uid, node), deadline_ms, now_ms) {
+            return;
+        }
+        let assigned_ms = is_assigned.then_some(now_ms);
+        let action = Action::Bind(bind_of(
+            state,
+            &state.pods[state.pod_ids[&uid]],
+            node,
+            assigned_ms,
+        ));
+        self.outbox.send(Flight::Bind(uid), deadline_ms, action);
         self.enter_step(uid, Step::Sent);
     }
 
@@ -248,6 +255,7 @@ impl Binder {
             pod: pod.reference(),
             node: node.into(),
             cards: Vec::new(),
+            assignment: None,
             queue: "".into(),
             pod_group: None,
             minima: Vec::new(),
@@ -459,7 +467,8 @@ impl Binder {
             }
             Some(Step::Offered(_)) => {}
             Some(Step::Asking) => self.outbox.observations.push_back(uid),
-            Some(Step::Sent | Step::Observing(_)) | None => {}
+            // Locks are followed with each step.
+            Some(Step::Locking | Step::Sent | Step::Observing(_)) | None => {}
         }
     }
 
@@ -593,6 +602,7 @@ impl Binder {
             self.stand_down(state, uid);
         }
         self.drop_preparations();
+        self.drop_locks();
         self.outbox.forget_actions();
         self.evicting.clear();
         self.drop_takings(state);
@@ -607,7 +617,7 @@ impl Binder {
         // tests plant bugs here: stand-down
         if binding.is_unsent() {
             self.take_back(state, uid);
-        } else if binding.step == Step::Queued {
+        } else if matches!(binding.step, Step::Queued | Step::Locking) {
             binding.step = Step::Asking;
         }
     }
@@ -631,6 +641,35 @@ impl Binder {
             self.outbox.status(StatusKey::Gang(gang));
             self.outbox.status(StatusKey::Pod(uid));
         }
+    }
+}
+
+/// Whether HAMi's device plugin has to be told which cards of a node a pod gets.
+fn is_assigned(state: &ClusterState, pod: &Pod, node: NodeId) -> bool {
+    let known = state.nodes[node].known.as_ref();
+    !pod.cards.is_empty() && known.is_some_and(|known| known.gpu.is_hami)
+}
+
+/// The binding of a pod to the node that was chosen for it. `assigned_ms`: when its cards are
+/// assigned, if the device plugin has to be told.
+fn bind_of(state: &ClusterState, pod: &Pod, node: NodeId, assigned_ms: Option<UnixMs>) -> Bind {
+    let own = pod.own.as_deref();
+    let gang = own.and_then(|own| own.gang).map(|gang| &state.gangs[gang]);
+    let pod_group = gang.and_then(|gang| match &gang.key {
+        GangKey::Group(_, _, name) => Some(name.clone()),
+        GangKey::Owner(_) | GangKey::Deployment(..) | GangKey::Pod(_) => None,
+    });
+    let entries = own.map(|own| own.card_entries).unwrap_or_default();
+    Bind {
+        pod: pod.reference(),
+        node: state.nodes[node].name.clone(),
+        cards: pod.cards.to_vec(),
+        assignment: assigned_ms.map(|at_ms| CardAssignment { entries, at_ms }),
+        queue: gang
+            .map(|gang| (&*gang.spec.queue).into())
+            .unwrap_or_default(),
+        pod_group,
+        minima: own.map(|own| own.bound_minima.to_vec()).unwrap_or_default(),
     }
 }
 

@@ -39,6 +39,10 @@ pub(crate) enum Flight {
     /// A claim is told where its volume is to be, or a volume is kept for it; or that is taken
     /// back.
     Select(Uid),
+    /// The lock on the cards of a node is taken.
+    Lock,
+    /// The lock on the cards of a node is given back.
+    Unlock,
     /// The nominated node of a pod that waits is written, or taken back.
     Nominate(Uid),
     Status(StatusKey),
@@ -204,6 +208,8 @@ impl Outbox {
             | Flight::Evict(_)
             | Flight::Offer(_)
             | Flight::Select(_)
+            | Flight::Lock
+            | Flight::Unlock
             | Flight::Nominate(_) => &mut self.actions,
             Flight::Status(_) => &mut self.status_writes,
             Flight::Announcement => &mut self.announcing,

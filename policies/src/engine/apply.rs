@@ -126,6 +126,17 @@ impl Engine {
                 outcome,
                 now_ms,
             ),
+            Some(Flight::Lock) => self.binder.lock_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.progress,
+                (id, outcome),
+                now_ms,
+            ),
+            Some(Flight::Unlock) => {
+                self.binder
+                    .release_ended(&self.settings, (id, &outcome), now_ms);
+            }
             Some(Flight::Nominate(uid)) => {
                 self.binder
                     .nomination_ended(&self.settings, uid, &outcome, now_ms);

@@ -5,7 +5,10 @@ mod what_if;
 
 use super::Engine;
 use crate::event::{Event, Object};
-use crate::facts::{Amounts, CardNeed, NodeFacts, PodFacts, PodGroupFacts, PodShape, Uid, UnixMs};
+use crate::facts::{
+    Amounts, CardFacts, CardNeed, NodeFacts, PodFacts, PodGroupFacts, PodShape, Uid, UnixMs,
+    WHOLE_CARD,
+};
 use crate::place::SLICE_STEPS;
 use crate::settings::Settings;
 use alloc::{format, sync::Arc, vec::Vec};
@@ -31,6 +34,19 @@ fn pod(number: u32, gpus: u64) -> PodFacts {
     };
     let (uid, name) = (Uid(u128::from(number) + 10), format!("p{number}"));
     PodFacts::new(uid, "default", &name, Arc::new(shape))
+}
+
+/// A card with 100 MiB of memory.
+fn card(number: u32) -> CardFacts {
+    CardFacts {
+        id: format!("{number}").into(),
+        model: "".into(),
+        memory_mib: 100,
+        thousandths: WHOLE_CARD.into(),
+        slots: u32::MAX,
+        numa: 0,
+        closed: None,
+    }
 }
 
 /// A pod that asks for cards.

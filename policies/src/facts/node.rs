@@ -1,6 +1,6 @@
 //! What a node says, and a Topology of nodes.
 
-use super::{Amounts, CardFacts, Labels, NodeFeature, Problem, Uid, UnixMs};
+use super::{Amounts, CardFacts, CardLock, Labels, NodeFeature, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
 /// The annotation in which HAMi's device plugin lists the cards of a node. On such a node
@@ -39,8 +39,11 @@ pub struct NodeFacts {
     /// The features of `status.declaredFeatures` that pods may need, sorted, each once.
     pub features: Vec<NodeFeature>,
     /// The cards among which the scheduler chooses. Empty: the scheduler does not choose cards on
-    /// this node, as with plain `nvidia.com/gpu`.
+    /// this node, as with plain `nvidia.com/gpu`. If the node has the annotation
+    /// [`HAMI_REGISTER`], HAMi's device plugin has to be told which cards a pod gets.
     pub cards: Vec<CardFacts>,
+    /// Who may assign cards of the node now; `None`: nobody yet.
+    pub card_lock: Option<CardLock>,
     /// The container images that the node has, by each of their names. Empty as well where the
     /// cluster does not prefer nodes that have a pod's images.
     pub images: Vec<NodeImage>,
@@ -75,6 +78,7 @@ impl NodeFacts {
             allocatable,
             features: Vec::new(),
             cards: Vec::new(),
+            card_lock: None,
             images: Vec::new(),
             problems: Vec::new(),
         }

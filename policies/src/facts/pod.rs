@@ -1,7 +1,8 @@
 //! What a pod says.
 
 use super::{
-    CardIndex, ClaimUse, OwnerReference, PlacementChoice, PodLabels, PodShape, Problem, Uid, UnixMs,
+    CardEntries, CardPart, ClaimUse, OwnerReference, PlacementChoice, PodLabels, PodShape, Problem,
+    Uid, UnixMs,
 };
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -32,8 +33,10 @@ pub struct PodFacts {
     pub node: Option<Box<str>>,
     /// `status.nominatedNodeName`: where room is being made, or kept, for the pod.
     pub nominated: Option<Box<str>>,
-    /// The cards of its node that the pod holds, in rising order; empty: not said.
-    pub cards: Vec<CardIndex>,
+    /// What the pod holds of cards of its node, each card once; empty: not said.
+    pub cards: Vec<CardPart>,
+    /// Where the container that asks for cards stands among the others.
+    pub card_entries: CardEntries,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `status.reason` is `TopologyAffinityError`: the kubelet has rejected the pod, because it
@@ -109,6 +112,7 @@ impl PodFacts {
             node: None,
             nominated: None,
             cards: Vec::new(),
+            card_entries: CardEntries::default(),
             phase: PodPhase::Pending,
             is_misaligned: false,
             deletion_ms: None,

@@ -1,7 +1,7 @@
 //! Why no GPU of a node is to be used now.
 
 use super::{PRODUCT_LABEL, split_product};
-use crate::facts::{HAMI_REGISTER, NodeFacts, label};
+use crate::facts::{NodeFacts, label};
 use crate::settings::Sign;
 use core::fmt;
 
@@ -27,7 +27,7 @@ pub(crate) enum GpuRefusal {
     NotForContainers,
     /// The MIG layout is none that can be offered.
     MigInvalid,
-    /// HAMi offers slots on the cards instead of the cards.
+    /// HAMi offers slots on the cards, for pods that ask for parts of cards.
     Slots,
     /// The node says that GPUs have failed.
     Failed(Sign),
@@ -85,18 +85,16 @@ impl fmt::Display for GpuRefusal {
             Self::NotForContainers => formatter.write_str("kept their GPUs for virtual machines"),
             Self::MigInvalid => formatter.write_str("had a MIG layout that cannot be offered"),
             Self::Slots => {
-                formatter.write_str("offered slots of HAMi, which are not supported yet")
+                formatter.write_str("offered slots of HAMi, for pods that ask for parts of cards")
             }
             Self::Failed(sign) => write!(formatter, "had {sign}"),
         }
     }
 }
 
-/// The first reason not to use the node's GPUs; `None`: there is none.
+/// The first reason that keeps all pods off the node's GPUs; `None`: there is none.
 pub(super) fn read(node: &NodeFacts) -> Option<GpuRefusal> {
-    let slots = label(&node.annotations, HAMI_REGISTER).map(|_| GpuRefusal::Slots);
-    slots
-        .or_else(|| driver(node))
+    driver(node)
         .or_else(|| mig(node))
         .or_else(|| operator(node))
 }

@@ -28,6 +28,7 @@ fn a_node_of_whole_h100_is_read_as_it_is() {
             renamed_shares: false,
             clique: None,
             sick: 0,
+            is_hami: false,
             slots: 0,
             refusal: None,
             one_share_each: [].into(),

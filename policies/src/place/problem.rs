@@ -136,7 +136,7 @@ impl Problem {
                 }
             }
         }
-        let cards = Cards::of(state, classes);
+        let cards = Cards::of(state, classes, &self.nodes);
         let aligns = |node: &NodeId| state.nodes[*node].cells.is_some();
         let is_aligned = self.nodes.iter().any(aligns);
         self.exact = !is_aligned && cards.as_ref().is_none_or(|cards| cards.exact);
@@ -384,15 +384,15 @@ fn twin(tree: &Request, index: usize) -> Option<usize> {
         .find(|other| alike(&tree.groups[*other], group))
 }
 
-/// How cards are counted: exactly if all classes that ask for cards ask for whole cards, and with
-/// equal least memory.
+/// How cards are counted: exactly if all classes that ask for cards ask for whole cards, and for as
+/// much memory of each, and no node gives a whole card away more than once.
 struct Cards {
     whole: Option<crate::facts::CardNeed>,
     exact: bool,
 }
 
 impl Cards {
-    fn of(state: &ClusterState, classes: &[ClassId]) -> Option<Self> {
+    fn of(state: &ClusterState, classes: &[ClassId], nodes: &[NodeId]) -> Option<Self> {
         let requests = classes
             .iter()
             .filter_map(|class| state.classes[*class].cards);
@@ -400,7 +400,9 @@ impl Cards {
         let first = requests.first()?;
         let alike = requests
             .iter()
-            .all(|request| !request.is_fraction() && request.memory_mib() == first.memory_mib());
+            .all(|request| !request.is_fraction() && request.memory() == first.memory());
+        let stretches = |node: &NodeId| state.nodes[*node].cards.stretches_power();
+        let alike = alike && !nodes.iter().any(stretches);
         Some(Self {
             whole: alike.then_some(*first),
             exact: alike,

@@ -95,7 +95,7 @@ fn room(state: &ClusterState, classes: &[ClassId], id: NodeId) -> u64 {
             node.free(*resource).hash(&mut hasher);
         }
         if class.cards.is_some() {
-            node.cards.free_thousandths().hash(&mut hasher);
+            node.cards.hash_room(&mut hasher);
         }
     }
     if let Some(cells) = &node.cells {

@@ -4,7 +4,7 @@
 use super::ClusterState;
 use super::class::Class;
 use super::pod::{Account, Pod, Stage};
-use crate::facts::{NodeFacts, Readiness, UnixMs, saturated};
+use crate::facts::{Amount, NodeFacts, Readiness, UnixMs, saturated};
 use crate::gpu::GpuNode;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{Demand, GovernedId, QueueId, Refreshed};
@@ -474,7 +474,13 @@ impl ClusterState {
         let mut amounts: Resources = node
             .resources()
             .filter(|(_, allocatable, _)| *allocatable > 0)
-            .map(|(resource, allocatable, _)| (resource, allocatable))
+            .map(
+                |(resource, allocatable, _)| match resource == ResourceNames::gpu() {
+                    // Of slots only the cards behind them count.
+                    true if known.gpu.slots > 0 => (resource, known.facts.cards.len() as Amount),
+                    _ => (resource, allocatable),
+                },
+            )
             .collect();
         for pod in node
             .pods

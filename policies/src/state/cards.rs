@@ -1,138 +1,247 @@
 //! The cards of one node: what is taken of each, and by which sorts of pods.
 //!
-//! Where a node names its cards, their use is counted in thousandths of a card and in MiB. A Txn
-//! chooses cards (`ClusterState::choose_cards`) and gives them back; the Bind command carries them.
+//! Where a node names its cards, their use is counted in slots, thousandths of a card and MiB. A
+//! Txn chooses cards (`ClusterState::choose_cards`) and gives them back; the Bind command carries
+//! them.
+//!
+//! Source of what fits beside what: `Fit` of HAMi's scheduler, for cards in its mode `hami-core`.
 
-use crate::facts::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
+use crate::facts::{CardFacts, CardNeed, CardPart, WHOLE_CARD};
+use crate::filter::CardShortage;
+use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 /// The cards of a node. Pods may hold cards that the node does not name, or not any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cards {
+    /// In the order of their ids.
     cards: SmallVec<[Card; 8]>,
-    /// How many of `cards` the node names; those come first.
+    /// How many of the cards the node names.
     named: usize,
     /// How many pods of each sort hold cards of the node; sorted, none zero.
     sorts: SmallVec<[(Sort, u32); 2]>,
 }
 
 /// One card.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Card {
+    id: Box<str>,
+    /// What the card has; `None`: pods hold it, but the node does not name it.
+    size: Option<Size>,
+    used: Used,
+}
+
+/// What a card has to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Size {
     memory_mib: u64,
-    /// The exact sum over the pods that hold the card: pods of other schedulers may use more than
-    /// it has.
-    used_thousandths: u64,
-    used_memory_mib: u128,
+    thousandths: u32,
+    slots: u32,
+    is_open: bool,
+}
+
+/// What is taken of a card: the exact sums over the pods that hold it. Pods of other schedulers may
+/// use more than it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Used {
+    memory_mib: u128,
+    thousandths: u64,
+    slots: u64,
 }
 
 /// The sort of a pod in the eyes of GPU clustering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sort {
-    /// The pod holds a part of a card.
+    /// The pod holds parts of cards.
     Share,
     /// The pod holds this many whole cards.
     Whole(u16),
 }
 
+/// A card on which a pod fits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fitting {
+    /// The card's place among those that the node names, in the order of their ids.
+    pub(crate) position: usize,
+    /// What is free of it, in thousandths of a card.
+    pub(crate) free: u16,
+    /// How many pods of the sort fit on it.
+    fits: u64,
+}
+
 impl Sort {
     pub(crate) fn of(request: &CardNeed) -> Self {
-        if request.is_fraction() {
-            Self::Share
-        } else {
-            Self::Whole(request.count())
+        match request.is_fraction() {
+            true => Self::Share,
+            false => Self::Whole(request.count()),
+        }
+    }
+
+    fn of_parts(parts: &[CardPart]) -> Self {
+        let is_whole = |part: &CardPart| part.thousandths >= u32::from(WHOLE_CARD);
+        match parts.iter().all(is_whole) {
+            true => Self::Whole(u16::try_from(parts.len()).unwrap_or(u16::MAX)),
+            false => Self::Share,
         }
     }
 }
 
-impl Card {
-    fn free_thousandths(&self) -> u16 {
-        let used = u16::try_from(self.used_thousandths).unwrap_or(WHOLE_CARD);
-        WHOLE_CARD.saturating_sub(used)
-    }
-
-    fn free_memory_mib(&self) -> u64 {
-        let used = u64::try_from(self.used_memory_mib).unwrap_or(u64::MAX);
-        self.memory_mib.saturating_sub(used)
-    }
-
-    /// How many times what a request asks of one card fits on this card.
-    fn fits(&self, request: &CardNeed) -> u64 {
-        let by_thousandths = u64::from(self.free_thousandths() / request.thousandths());
-        match request.memory_mib() {
-            0 => by_thousandths,
-            memory => by_thousandths.min(self.free_memory_mib() / memory),
+impl Size {
+    fn of(facts: &CardFacts) -> Self {
+        Self {
+            memory_mib: facts.memory_mib,
+            thousandths: facts.thousandths,
+            slots: facts.slots,
+            is_open: facts.closed.is_none(),
         }
+    }
+
+    /// Whether this is more than another size, of anything.
+    fn exceeds(&self, before: Option<Self>) -> bool {
+        let Some(before) = before else { return true };
+        self.memory_mib > before.memory_mib
+            || self.thousandths > before.thousandths
+            || self.slots > before.slots
+            || self.is_open && !before.is_open
+    }
+
+    fn free_thousandths(&self, used: Used) -> u64 {
+        match self.is_open {
+            true => u64::from(self.thousandths).saturating_sub(used.thousandths),
+            false => 0,
+        }
+    }
+
+    /// How many times what a request asks of one card fits beside what is used.
+    fn fits(&self, used: Used, request: &CardNeed) -> u64 {
+        let rooms = self.rooms(used, request);
+        rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
+    }
+
+    /// How many times what a request asks of one card fits beside what is used, by slots, computing
+    /// power and memory.
+    fn rooms(&self, used: Used, request: &CardNeed) -> [(CardShortage, u64); 3] {
+        let slots = match self.is_open {
+            true => u64::from(self.slots).saturating_sub(used.slots),
+            false => 0,
+        };
+        let power = match request.thousandths() {
+            // A card that is computed on with all its power has none left to share.
+            0 if self.thousandths > 0 && used.thousandths >= self.thousandths.into() => 0,
+            0 => slots,
+            WHOLE_CARD if self.thousandths == WHOLE_CARD.into() && used.slots > 0 => 0,
+            thousandths => self.free_thousandths(used) / u64::from(thousandths),
+        };
+        let memory = match request.memory().of_card(self.memory_mib) {
+            0 => slots,
+            memory_mib => {
+                let used_mib = u64::try_from(used.memory_mib).unwrap_or(u64::MAX);
+                self.memory_mib.saturating_sub(used_mib) / memory_mib
+            }
+        };
+        [
+            (CardShortage::Slots, slots),
+            (CardShortage::Power, power),
+            (CardShortage::Memory, memory),
+        ]
+    }
+
+    fn is_exceeded_by(&self, used: Used) -> bool {
+        used.thousandths > self.thousandths.into()
+            || used.memory_mib > self.memory_mib.into()
+            || used.slots > self.slots.into()
+    }
+}
+
+impl Used {
+    fn add(&mut self, part: &CardPart) {
+        self.memory_mib += u128::from(part.memory_mib);
+        self.thousandths += u64::from(part.thousandths);
+        self.slots += u64::from(part.slots);
+    }
+
+    fn remove(&mut self, part: &CardPart) {
+        self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());
+        self.thousandths = self.thousandths.saturating_sub(part.thousandths.into());
+        self.slots = self.slots.saturating_sub(part.slots.into());
     }
 }
 
 impl Cards {
-    /// Replaces the cards that the node names. Returns whether they are more, or any has more
-    /// memory.
+    /// Replaces the cards that the node names. Returns whether they are more, or any has more of
+    /// anything.
     pub(crate) fn set(&mut self, facts: &[CardFacts]) -> bool {
-        let named = facts.len().min(usize::from(CardIndex::MAX) + 1);
-        let mut grew = named > self.named;
-        if self.cards.len() < named {
-            self.cards.resize(named, Card::default());
+        let mut before: SmallVec<[(Box<str>, Size); 8]> = SmallVec::new();
+        for card in &mut self.cards {
+            before.extend(card.size.take().map(|size| (card.id.clone(), size)));
         }
-        for (position, card) in self.cards.iter_mut().enumerate() {
-            let memory_mib = facts.get(position).map_or(0, |card| card.memory_mib);
-            grew |= memory_mib > card.memory_mib;
-            card.memory_mib = memory_mib;
+        let mut grew = false;
+        for one in facts {
+            let size = Size::of(one);
+            let known = before.binary_search_by(|(id, _)| id.cmp(&one.id));
+            grew |= size.exceeds(known.ok().map(|position| before[position].1));
+            let position = self.enter(&one.id);
+            self.cards[position].size = Some(size);
         }
-        self.named = named;
+        self.named = self.cards.iter().filter(|card| card.size.is_some()).count();
         self.forget_unused();
         grew
     }
 
-    /// Removes cards at the end that are neither named nor held.
+    /// The position of a card, which is entered if it is not known.
+    fn enter(&mut self, id: &str) -> usize {
+        let known = self.cards.binary_search_by(|card| (*card.id).cmp(id));
+        known.unwrap_or_else(|position| {
+            let card = Card {
+                id: id.into(),
+                size: None,
+                used: Used::default(),
+            };
+            self.cards.insert(position, card);
+            position
+        })
+    }
+
+    /// Removes cards that are neither named nor held.
     fn forget_unused(&mut self) {
-        while self.cards.len() > self.named
-            && self
-                .cards
-                .last()
-                .is_some_and(|card| *card == Card::default())
-        {
-            self.cards.pop();
+        let is_needed = |card: &mut Card| card.size.is_some() || card.used != Used::default();
+        if self.cards.len() > self.named {
+            self.cards.retain(is_needed);
         }
     }
 
-    /// Takes a pod's part of the cards `held`, whether there is enough or not.
-    pub(crate) fn take(&mut self, request: &CardNeed, held: &[CardIndex]) {
-        for index in held {
-            let index = usize::from(*index);
-            if self.cards.len() <= index {
-                self.cards.resize(index + 1, Card::default());
-            }
-            let card = &mut self.cards[index];
-            card.used_thousandths += u64::from(request.thousandths());
-            card.used_memory_mib += u128::from(request.memory_mib());
+    /// Takes what a pod holds, whether there is enough or not.
+    pub(crate) fn take(&mut self, parts: &[CardPart]) {
+        for part in parts {
+            let position = self.enter(&part.card);
+            self.cards[position].used.add(part);
         }
-        if held.is_empty() {
+        self.forget_unused();
+        if parts.is_empty() {
             return;
         }
-        match self.sort_position(request) {
+        match self.sort_position(parts) {
             Ok(position) => self.sorts[position].1 += 1,
-            Err(position) => self.sorts.insert(position, (Sort::of(request), 1)),
+            Err(position) => self.sorts.insert(position, (Sort::of_parts(parts), 1)),
         }
     }
 
     /// The exact reverse of [`Cards::take`].
-    pub(crate) fn give_back(&mut self, request: &CardNeed, held: &[CardIndex]) {
-        for index in held {
-            if let Some(card) = self.cards.get_mut(usize::from(*index)) {
-                let used = &mut card.used_thousandths;
-                *used = used.saturating_sub(request.thousandths().into());
-                let used = &mut card.used_memory_mib;
-                *used = used.saturating_sub(request.memory_mib().into());
+    pub(crate) fn give_back(&mut self, parts: &[CardPart]) {
+        for part in parts {
+            let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
+            if let Ok(position) = known {
+                self.cards[position].used.remove(part);
             }
         }
         self.forget_unused();
-        if held.is_empty() {
+        if parts.is_empty() {
             return;
         }
-        if let Ok(position) = self.sort_position(request) {
+        if let Ok(position) = self.sort_position(parts) {
             self.sorts[position].1 -= 1;
             if self.sorts[position].1 == 0 {
                 self.sorts.remove(position);
@@ -140,8 +249,8 @@ impl Cards {
         }
     }
 
-    fn sort_position(&self, request: &CardNeed) -> Result<usize, usize> {
-        let sort = Sort::of(request);
+    fn sort_position(&self, parts: &[CardPart]) -> Result<usize, usize> {
+        let sort = Sort::of_parts(parts);
         self.sorts.binary_search_by_key(&sort, |(sort, _)| *sort)
     }
 
@@ -150,51 +259,107 @@ impl Cards {
         self.named == 0
     }
 
-    /// The free part of each named card, in thousandths, in the order of the node.
+    /// Whether any card has more power to give away than a whole card has.
+    pub(crate) fn stretches_power(&self) -> bool {
+        self.named()
+            .any(|(_, size, _)| size.thousandths > WHOLE_CARD.into())
+    }
+
+    /// The free part of each named card, in thousandths of a card.
     pub(crate) fn free(&self) -> impl Iterator<Item = u16> + '_ {
-        self.named().map(Card::free_thousandths)
+        self.named().map(|(_, size, used)| free_of(size, used))
     }
 
     /// The free parts of all named cards together, in thousandths of a card.
     pub(crate) fn free_thousandths(&self) -> u64 {
-        self.free().map(u64::from).sum()
+        self.named()
+            .map(|(_, size, used)| size.free_thousandths(used))
+            .sum()
     }
 
-    /// The cards with room for what a request asks of one card, each with its free thousandths.
-    pub(crate) fn fitting(&self, request: CardNeed) -> impl Iterator<Item = (CardIndex, u16)> {
-        let cards = (0..=CardIndex::MAX).zip(self.named());
-        let fitting = cards.filter(move |(_, card)| card.fits(&request) > 0);
-        fitting.map(|(index, card)| (index, card.free_thousandths()))
+    /// The cards with room for what a request asks of one card.
+    pub(crate) fn fitting(&self, request: CardNeed) -> impl Iterator<Item = Fitting> + '_ {
+        let cards = self.named().enumerate();
+        let fitting = cards.map(move |(position, (_, size, used))| Fitting {
+            position,
+            free: free_of(size, used),
+            fits: size.fits(used, &request),
+        });
+        fitting.filter(|card| card.fits > 0)
     }
 
-    fn named(&self) -> impl Iterator<Item = &Card> {
-        self.cards[..self.named].iter()
+    /// The parts that a pod gets on the cards at these positions, in the order of their ids.
+    pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Box<[CardPart]> {
+        let chosen = self.named().enumerate();
+        let chosen = chosen.filter(|(position, _)| positions.contains(position));
+        let part = |(_, (id, size, _)): (usize, (&str, Size, Used))| CardPart {
+            card: id.into(),
+            slots: 1,
+            thousandths: request.thousandths().into(),
+            memory_mib: request.memory().of_card(size.memory_mib),
+        };
+        chosen.map(part).collect()
+    }
+
+    /// Each named card: its id, what it has, and what is used of it.
+    fn named(&self) -> impl Iterator<Item = (&str, Size, Used)> {
+        let cards = self.cards.iter();
+        cards.filter_map(|card| Some((&*card.id, card.size?, card.used)))
     }
 
     /// How many more pods with this request fit beside the pods on the node.
     pub(crate) fn multiplicity(&self, request: &CardNeed) -> u64 {
-        let parts: u64 = self.named().map(|card| card.fits(request)).sum();
-        parts / u64::from(request.count())
+        let fits = self.named().map(|(_, size, used)| size.fits(used, request));
+        pods_that_fit(fits, request.count())
     }
 
     /// How many pods with this request would fit if no pod were on the node.
     pub(crate) fn multiplicity_empty(&self, request: &CardNeed) -> u64 {
-        let fresh = self.named().map(|card| Card {
-            memory_mib: card.memory_mib,
-            ..Card::default()
-        });
-        fresh.map(|card| card.fits(request)).sum::<u64>() / u64::from(request.count())
+        let fits = self
+            .named()
+            .map(|(_, size, _)| size.fits(Used::default(), request));
+        pods_that_fit(fits, request.count())
     }
 
-    /// Whether more is taken of any card than it has; a card that the node does not name has
-    /// nothing.
-    pub(crate) fn is_overfull(&self) -> bool {
-        let named = self.named;
-        self.cards.iter().enumerate().any(|(position, card)| {
-            position >= named
-                || card.used_thousandths > u64::from(WHOLE_CARD)
-                || card.used_memory_mib > u128::from(card.memory_mib)
+    /// What is missing where no pod with this request fits beside the pods on the node: more of
+    /// this alone would do.
+    pub(crate) fn shortage(&self, request: &CardNeed) -> CardShortage {
+        let rooms = self
+            .named()
+            .map(|(_, size, used)| size.rooms(used, request));
+        let rooms: SmallVec<[_; 8]> = rooms.collect();
+        let alone = [
+            CardShortage::Memory,
+            CardShortage::Power,
+            CardShortage::Slots,
+        ];
+        let would_do = |shortage: &CardShortage| {
+            let would_fit = rooms.iter().filter(|rooms| {
+                let others = rooms.iter().filter(|(of, _)| of != shortage);
+                others.map(|(_, room)| *room).min() > Some(0)
+            });
+            would_fit.count() >= usize::from(request.count())
+        };
+        alone
+            .into_iter()
+            .find(would_do)
+            .unwrap_or(CardShortage::Room)
+    }
+
+    /// Whether a pod cannot have what it holds: a card is closed or not named, or more is taken of
+    /// it than it has.
+    pub(crate) fn fail(&self, parts: &[CardPart]) -> bool {
+        parts.iter().any(|part| {
+            let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
+            let card = known.ok().map(|position| &self.cards[position]);
+            let size = card.and_then(|card| Some((card.size?, card.used)));
+            size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
         })
+    }
+
+    /// Adds what is free of each named card to a hash.
+    pub(crate) fn hash_room(&self, hasher: &mut impl Hasher) {
+        self.named().for_each(|named| named.hash(hasher));
     }
 
     /// The sorts of pods that hold cards of the node.
@@ -203,20 +368,61 @@ impl Cards {
     }
 
     /// The taken part of each card, in words.
-    pub(crate) fn describe(&self) -> Vec<alloc::string::String> {
-        let cards = self.cards.iter().enumerate();
-        cards
-            .filter(|(_, card)| card.used_thousandths > 0)
-            .map(|(index, card)| {
-                let Card {
-                    used_thousandths,
-                    used_memory_mib,
-                    ..
-                } = card;
-                alloc::format!(
-                    "{used_thousandths} thousandths and {used_memory_mib} MiB of card {index} taken"
-                )
-            })
-            .collect()
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let used = self.cards.iter().filter(|card| card.used.slots > 0);
+        let describe = |card: &Card| {
+            let (id, used) = (&card.id, card.used);
+            let (thousandths, memory_mib) = (used.thousandths, used.memory_mib);
+            alloc::format!("{thousandths} thousandths and {memory_mib} MiB of card {id} taken")
+        };
+        used.map(describe).collect()
     }
+}
+
+/// The free part of a card, in thousandths.
+fn free_of(size: Size, used: Used) -> u16 {
+    u16::try_from(size.free_thousandths(used)).unwrap_or(u16::MAX)
+}
+
+/// How many pods fit that take a part of each of `count` different cards, where the cards have room
+/// for `fits` parts: the largest number whose parts find enough cards if no card takes two parts of
+/// one pod.
+fn pods_that_fit(fits: impl Iterator<Item = u64>, count: u16) -> u64 {
+    if count == 1 {
+        return fits.sum();
+    }
+    let fits: SmallVec<[u64; 8]> = fits.collect();
+    let count = u64::from(count);
+    let mut pods = fits.iter().sum::<u64>() / count;
+    loop {
+        let usable: u64 = fits.iter().map(|fits| (*fits).min(pods)).sum();
+        if usable / count >= pods {
+            return pods;
+        }
+        pods = usable / count;
+    }
+}
+
+/// The positions of the first `count` of these cards, except where that would leave room for fewer
+/// further pods than another choice: then fewer of the cards are taken that have little room.
+pub(crate) fn first_that_spoil_nothing(cards: &[Fitting], count: u16) -> SmallVec<[usize; 8]> {
+    let parts = u64::from(count);
+    let pods = pods_that_fit(cards.iter().map(|card| card.fits), count);
+    let others = pods.saturating_sub(1);
+    let room: u64 = cards.iter().map(|card| card.fits.min(others)).sum();
+    // How many parts the further pods can do without.
+    let mut spare = room.saturating_sub(parts * others);
+    let mut chosen = SmallVec::new();
+    for card in cards {
+        if chosen.len() == usize::from(count) {
+            break;
+        }
+        let is_needed = card.fits <= others;
+        if is_needed && spare == 0 {
+            continue;
+        }
+        spare -= u64::from(is_needed);
+        chosen.push(card.position);
+    }
+    chosen
 }

@@ -1,7 +1,7 @@
 //! Kinds of pods, as placements by score see them, and how many pods of each kind were seen.
 
 use super::ClusterState;
-use crate::facts::{CardNeed, PodKind, TargetWorkload, WHOLE_CARD};
+use crate::facts::{CardNeed, PodKind, TargetWorkload};
 use crate::ids::{ClassId, Interner, KindId, ModelId, Slab};
 use crate::state::Lookup;
 use alloc::collections::BTreeMap;
@@ -143,7 +143,7 @@ impl Kinds {
         let mut counted: BTreeMap<PodKind, u64> = BTreeMap::new();
         for (_, kind) in self.kinds.iter().filter(|(_, kind)| kind.seen > 0) {
             let mut pod = kind.pod.clone();
-            pod.cards = pod.cards.and_then(without_memory);
+            pod.cards = pod.cards.map(CardNeed::without_memory);
             *counted.entry(pod).or_insert(0) += kind.seen;
         }
         TargetWorkload::of(counted)
@@ -161,14 +161,6 @@ impl core::ops::Index<KindId> for Kinds {
 /// A number of plain GPUs as whole cards, at most the 256 that a node can have; `None` for 0.
 pub(crate) fn whole_cards(gpus: u64) -> Option<CardNeed> {
     CardNeed::whole(gpus.min(256), 0)
-}
-
-fn without_memory(cards: CardNeed) -> Option<CardNeed> {
-    if cards.thousandths() == WHOLE_CARD {
-        CardNeed::whole(cards.count().into(), 0)
-    } else {
-        CardNeed::fraction(cards.thousandths().into(), 0)
-    }
 }
 
 impl ClusterState {

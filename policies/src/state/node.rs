@@ -1,7 +1,7 @@
 //! One node: what it has, what is taken, and which pods are on it.
 
-use crate::facts::{Amount, CardIndex, HostPort, NodeFacts, saturated};
-use crate::filter::host_ports_conflict;
+use crate::facts::{Amount, CardPart, HostPort, NodeFacts, saturated};
+use crate::filter::{CardShortage, host_ports_conflict};
 use crate::gpu::GpuNode;
 use crate::ids::{ModelId, PodId, ResourceId};
 use crate::numa::Cells;
@@ -66,7 +66,7 @@ pub(crate) enum Lacking {
     /// A port of the host that another pod has taken.
     HostPort,
     /// Cards with as much free as the pod asks for.
-    Cards,
+    Cards(CardShortage),
     /// NUMA nodes with as much free together as the pod asks for.
     Alignment,
 }
@@ -218,28 +218,24 @@ impl Node {
     }
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
-    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
+    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
         for (resource, amount) in &class.requests {
             self.use_up(*resource, |used| used + u128::from(*amount));
         }
         let ports = class.shape.host_ports.iter();
         self.ports.extend(ports.map(|port| (port.clone(), pod)));
-        if let Some(request) = &class.cards {
-            self.cards.take(request, cards);
-        }
+        self.cards.take(cards);
         self.accelerated += u32::from(class.accelerated);
         self.pods.push(pod);
     }
 
     /// The exact reverse of [`Node::take`].
-    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
+    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
         for (resource, amount) in &class.requests {
             self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }
         self.ports.retain(|(_, owner)| *owner != pod);
-        if let Some(request) = &class.cards {
-            self.cards.give_back(request, cards);
-        }
+        self.cards.give_back(cards);
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
             self.pods.swap_remove(position);
             self.accelerated -= u32::from(class.accelerated);
@@ -437,12 +433,11 @@ impl Node {
         })
     }
 
-    /// Whether more is taken than the node has, of a resource or a card, if the class asks for
-    /// such.
-    pub(crate) fn is_overfull(&self, class: &Class) -> bool {
+    /// Whether more is taken than the node has of a resource that a class asks for, or of a card
+    /// that its pod is to get.
+    pub(crate) fn is_overfull(&self, class: &Class, cards: &[CardPart]) -> bool {
         let mut slots = class.requests.iter().filter_map(|(id, _)| self.find(*id));
-        slots.any(|slot| slot.used > slot.allocatable.into())
-            || class.cards.is_some() && self.cards.is_overfull()
+        slots.any(|slot| slot.used > slot.allocatable.into()) || self.cards.fail(cards)
     }
 
     /// The first thing of which the node has too little for one more pod of a class. What even the
@@ -455,7 +450,11 @@ impl Node {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
             None if self.misaligns(class) => Lacking::Alignment,
-            None => Lacking::Cards,
+            None => Lacking::Cards(
+                class
+                    .cards
+                    .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
+            ),
         }
     }
 

@@ -36,11 +36,15 @@ impl ClusterState {
         let same_domains =
             same_labels && before.is_some_and(|before| before.taints == facts.taints);
         let same_amounts = before.is_some_and(|before| same_amounts(before, &facts));
+        let same_sort =
+            before.is_some_and(|before| before.cards.is_empty() == facts.cards.is_empty());
         let same_offer = same_labels
+            && same_sort
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
         // A node that becomes ready counts again, whatever its condition said before.
         let same_reach = same_rules
+            && same_sort
             && before.is_some_and(|before| {
                 gpus(before) == gpus(&facts)
                     && before.readiness.is_ready() == facts.readiness.is_ready()
@@ -50,7 +54,10 @@ impl ClusterState {
             self.offered.remove(known);
         }
         let mut amounts = self.resource_names.vector(&facts.allocatable);
-        amounts.retain(|(resource, _)| gpu.offers(self.resource_names.name(*resource)));
+        // Where the cards are known, slots are room for the pods that ask for parts of cards.
+        let has_cards = !facts.cards.is_empty();
+        let counts = |name: &str| has_cards || gpu.offers(name);
+        amounts.retain(|(resource, _)| counts(self.resource_names.name(*resource)));
         if !same_labels {
             self.uncharge_node(id);
         }

@@ -95,7 +95,9 @@ impl Offered {
     fn change(&mut self, node: &KnownNode, by: fn(&mut Census, &str) -> bool) {
         self.changed = true;
         for (resource, amount) in &node.facts.allocatable {
-            if *amount > 0 && node.gpu.offers(resource) {
+            // Slots are offered to pods that ask for parts of cards.
+            let is_offered = node.gpu.offers(resource) || !node.facts.cards.is_empty();
+            if *amount > 0 && is_offered {
                 self.names_changed |= by(&mut self.resources, resource);
             }
         }

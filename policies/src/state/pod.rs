@@ -3,7 +3,8 @@
 use crate::command::{ObjectReference, PodReference};
 use crate::event::Kind;
 use crate::facts::{
-    CardIndex, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
+    CardEntries, CardPart, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid,
+    UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
 use crate::numa::CellShare;
@@ -23,8 +24,8 @@ pub(crate) struct Pod {
     pub(crate) priority: i32,
     pub(crate) created_ms: UnixMs,
     pub(crate) stage: Stage,
-    /// The cards of its node that the pod holds, in rising order.
-    pub(crate) cards: Box<[CardIndex]>,
+    /// What the pod holds of cards of its node, in the order of their ids.
+    pub(crate) cards: Box<[CardPart]>,
     /// What the pod has of the NUMA nodes of its node; `None`: the node has none that are known.
     pub(crate) cells: Option<Box<[CellShare]>>,
     pub(crate) deleting: bool,
@@ -125,6 +126,8 @@ pub(crate) struct Own {
     pub(crate) hints: GangHints,
     /// The gates that hold the pod back: all but the one that the engine lifts itself.
     pub(crate) gates: Vec<Box<str>>,
+    /// Where the container that asks for cards stands among the others.
+    pub(crate) card_entries: CardEntries,
     pub(crate) problems: Vec<Problem>,
     /// Labels and annotations under `gpu-batch.io` that mean nothing on this pod.
     pub(crate) unknown_keys: Vec<Problem>,

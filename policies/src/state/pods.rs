@@ -4,7 +4,7 @@ use super::ClusterState;
 use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
-use crate::facts::{CardIndex, PodFacts, PodLabels, PodPhase, Uid};
+use crate::facts::{CardPart, PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
 use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
@@ -76,7 +76,10 @@ impl ClusterState {
             priority: facts.priority,
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
-            cards: held(&facts),
+            cards: match node {
+                Some(_) => held(&facts),
+                None => Box::default(),
+            },
             cells: None,
             deleting: false,
             deletion_ms: None,
@@ -346,12 +349,20 @@ impl ClusterState {
     }
 }
 
-/// The cards that a pod holds by its facts, in rising order.
-fn held(facts: &PodFacts) -> Box<[CardIndex]> {
-    let mut cards = facts.cards.clone();
-    cards.sort_unstable();
-    cards.dedup();
-    cards.into()
+/// What a pod holds of cards by its facts, each card once, in the order of their ids.
+fn held(facts: &PodFacts) -> Box<[CardPart]> {
+    let mut parts = facts.cards.clone();
+    parts.sort_unstable();
+    parts.dedup_by(|next, part| {
+        let is_same = next.card == part.card;
+        if is_same {
+            part.slots = part.slots.saturating_add(next.slots);
+            part.thousandths = part.thousandths.saturating_add(next.thousandths);
+            part.memory_mib = part.memory_mib.saturating_add(next.memory_mib);
+        }
+        is_same
+    });
+    parts.into()
 }
 
 /// The part of a pod's record that only pods of ours have, from new facts. What only the engine
@@ -389,6 +400,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         deployment: facts.deployment.clone(),
         hints: facts.hints.clone(),
         gates: facts.holding_gates().map(Into::into).collect(),
+        card_entries: facts.card_entries,
         problems: facts.problems.clone(),
         unknown_keys: facts.unknown_keys.clone(),
         nominated: facts.nominated.clone(),

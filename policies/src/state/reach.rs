@@ -162,6 +162,10 @@ impl ClusterState {
             && filter::suits(&class.shape, &known.facts, &known.gpu);
         match suits {
             false => Mark::Useless,
+            true if class.cards.is_some() => match known.facts.cards.is_empty() {
+                true => Mark::Useless,
+                false => Mark::Suits(known.model_id),
+            },
             true if known.gpu.slots > 0 => Mark::Slots,
             true => Mark::Suits(known.model_id),
         }

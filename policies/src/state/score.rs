@@ -15,15 +15,17 @@ mod target;
 mod tests;
 mod view;
 
-use crate::facts::{Amount, CardIndex, Placement};
+use crate::facts::{Amount, CardPart, Placement};
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
+use crate::state::cards::{Fitting, first_that_spoil_nothing};
 use crate::state::kinds::Kind;
 use crate::state::node::Node;
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 use experiments::draw;
 pub(crate) use lane::Scores;
+use smallvec::SmallVec;
 use view::View;
 
 /// The CPU of the largest machine in the experiment: the unit in which scores measure CPU on all
@@ -61,46 +63,41 @@ impl ClusterState {
         (avoided, Reverse(score), node.rank)
     }
 
-    /// The cards of a node that a pod which fits there gets, in rising order.
+    /// What a pod which fits on a node gets of its cards, in the order of their ids.
     pub(crate) fn choose_cards(
         &mut self,
         pod: PodId,
         node: NodeId,
         placement: Placement,
-    ) -> Box<[CardIndex]> {
+    ) -> Box<[CardPart]> {
         let class = &self.classes[self.pods[pod].class];
         let Some(need) = class.cards else {
             return Box::default();
         };
         let (kind, node) = (&self.kinds[class.kind], &self.nodes[node]);
-        let fitting = node.cards.fitting(need);
-        if !need.is_fraction() {
-            // For whole cards all fitting ones are alike: entirely free.
-            let first = fitting.take(need.count().into());
-            return first.map(|(index, _)| index).collect();
-        }
-        let card = match placement {
+        let mut fitting: SmallVec<[Fitting; 8]> = node.cards.fitting(need).collect();
+        match placement {
+            // Of whole cards all are alike: entirely free.
+            _ if !need.is_fraction() => {}
             Placement::Binpack
             | Placement::Consolidated
             | Placement::BestFit
             | Placement::DotProduct
             | Placement::GpuPacking
-            | Placement::GpuClustering => fitting.min_by_key(|(index, free)| (*free, *index)),
-            Placement::Spread => fitting.min_by_key(|(index, free)| (Reverse(*free), *index)),
+            | Placement::GpuClustering => fitting.sort_by_key(|card| card.free),
+            Placement::Spread => fitting.sort_by_key(|card| Reverse(card.free)),
             Placement::Random { seed } => {
                 let uid = self.pods[pod].uid.0;
-                fitting.min_by_key(|(index, _)| draw(!seed, uid, (*index).into()))
+                fitting.sort_by_key(|card| draw(!seed, uid, card.position as u64));
             }
             Placement::Fragmentation => {
                 let view = View::of(node);
                 let scores = &mut self.scores;
-                let gain = |(index, free): &(CardIndex, u16)| {
-                    (Reverse(scores.gain(&view, kind, *free)), *index)
-                };
-                fitting.min_by_key(gain)
+                fitting.sort_by_cached_key(|card| Reverse(scores.gain(&view, kind, card.free)));
             }
-        };
-        card.map(|(index, _)| index).into_iter().collect()
+        }
+        let chosen = first_that_spoil_nothing(&fitting, need.count());
+        node.cards.parts(&need, &chosen)
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) use times::{date_and_time, span};
 
 use crate::explain::nodes_that;
 use crate::facts::PodShape;
-use crate::filter::Filter;
+use crate::filter::{CardShortage, Filter};
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::names::{first_joined, joined};
 use crate::place::Scope;
@@ -318,7 +318,7 @@ pub(super) fn scarcest(
 ) -> Option<ResourceId> {
     let resources = lacking.iter().filter_map(|(missing, nodes)| match missing {
         Lacking::Resource(id) => Some((*nodes, *id)),
-        Lacking::HostPort | Lacking::Cards | Lacking::Alignment => None,
+        Lacking::HostPort | Lacking::Cards(_) | Lacking::Alignment => None,
     });
     let most = resources.max_by_key(|(nodes, id)| (*nodes, Reverse(names.place(*id))));
     most.map(|(_, id)| id)
@@ -340,7 +340,8 @@ pub(super) fn filter_of(state: &ClusterState, class: ClassId, node: &Node) -> Fi
         (Lacking::Resource(id), _) => Filter::Resource(state.resource_names.name(id).into()),
         (Lacking::HostPort, _) => Filter::HostPort,
         (Lacking::Alignment, Some(cells)) => cells.lacking(&class.shape),
-        (Lacking::Cards | Lacking::Alignment, _) => Filter::Cards,
+        (Lacking::Cards(shortage), _) => Filter::Cards(shortage),
+        (Lacking::Alignment, None) => Filter::Cards(CardShortage::Room),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cards that we choose, and placements by score.
 
-use gpu_batch_policies::facts::{CardNeed, Placement};
+use gpu_batch_policies::facts::{CardMemory, CardNeed, Placement};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{World, gang, names, node, pod};
@@ -37,18 +37,18 @@ fn parts_share_a_card_and_whole_ones_do_not() {
         world.then(pod(name, 0).cards(cards));
     }
     let held = ["a", "b", "c", "d"].map(|name| world.cards_of(name));
-    assert_eq!(held, [&[0], &[1], &[0], &[2]]);
+    assert_eq!(held, [["0"], ["1"], ["0"], ["2"]]);
 
     world.then(pod("e", 0).cards(CardNeed::whole(2, 0)));
     assert_eq!(world.reason("pod/e"), Some(Reason::DoesNotFit));
     assert_eq!(
         world.message("pod/e"),
         "1 member with 2 cards does not fit in the cluster: of 1 node, 1 had too few cards with \
-         enough room"
+         enough free computing power"
     );
     world.end("b d");
     world.settle();
-    assert_eq!(world.cards_of("e"), [1, 2]);
+    assert_eq!(world.cards_of("e"), ["1", "2"]);
 }
 
 #[test]
@@ -58,8 +58,74 @@ fn memory_of_a_card_runs_out_before_its_thousandths() {
     for name in ["a", "b", "c"] {
         world.then(pod(name, 0).cards(CardNeed::fraction(100, 60)));
     }
-    assert_eq!([world.cards_of("a"), world.cards_of("b")], [[0], [1]]);
+    assert_eq!([world.cards_of("a"), world.cards_of("b")], [["0"], ["1"]]);
     assert_eq!(world.places("c"), "-");
+}
+
+#[test]
+fn a_pod_that_waits_says_what_cards_have_too_little_of() {
+    for (count, thousandths, memory, asked, lacking) in [
+        (
+            1,
+            100,
+            CardMemory::Mib(60),
+            "100 thousandths and 60 MiB of a card",
+            "enough free memory",
+        ),
+        (
+            2,
+            0,
+            CardMemory::Percent(70),
+            "70 % of the memory of each of 2 cards",
+            "enough free memory",
+        ),
+        (
+            1,
+            700,
+            CardMemory::Any,
+            "700 thousandths of a card",
+            "enough free computing power",
+        ),
+        (
+            3,
+            0,
+            CardMemory::Any,
+            "a slot of each of 3 cards",
+            "enough room",
+        ),
+        (
+            1,
+            700,
+            CardMemory::Mib(60),
+            "700 thousandths and 60 MiB of a card",
+            "enough room",
+        ),
+    ] {
+        let mut world = World::of(node("n1", 0).cards(2, 100));
+        let used = CardNeed::fraction(400, 50);
+        world.then(pod("a", 0).cards(used).on("n1").holds(&["0"]));
+        world.then(pod("b", 0).cards(used).on("n1").holds(&["1"]));
+        world.then(pod("c", 0).cards(CardNeed::new(count, thousandths, memory)));
+        assert_eq!(
+            world.message("pod/c"),
+            format!(
+                "1 member with {asked} does not fit in the cluster: of 1 node, 1 had too few cards \
+                 with {lacking}"
+            )
+        );
+    }
+    let mut world = World::of(
+        node("n1", 0)
+            .cards(1, 100)
+            .with(|node| node.cards[0].slots = 1),
+    );
+    world.then(pod("a", 0).cards(CardNeed::fraction(1, 1)));
+    world.then(pod("b", 0).cards(CardNeed::fraction(1, 1)));
+    let message = world.message("pod/b");
+    assert!(
+        message.ends_with("1 had too few cards with a free slot"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -68,15 +134,15 @@ fn cards_of_bound_pods_are_those_that_they_hold() {
     world.apply(node("n1", 0).cards(2, 0));
     let part = CardNeed::fraction(700, 0);
     world.then((
-        pod("a", 0).cards(part).on("n1").holds(&[1]),
+        pod("a", 0).cards(part).on("n1").holds(&["1"]),
         pod("b", 0)
             .cards(CardNeed::whole(1, 0))
             .on("n1")
-            .holds(&[0])
+            .holds(&["0"])
             .foreign(),
         pod("c", 0).cards(CardNeed::fraction(300, 0)),
     ));
-    assert_eq!(world.cards_of("c"), [1]);
+    assert_eq!(world.cards_of("c"), ["1"]);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod histories;
 mod impossible;
 mod layouts;
 mod line;
+mod locks;
 mod model_claims;
 mod models;
 mod movers;

@@ -251,7 +251,7 @@ fn slots_of_hami_are_no_cards() {
     world.then(pod("full", 8));
     let message = world.pod("full").message;
     assert!(
-        message.contains("1 offered slots of HAMi, which are not supported yet"),
+        message.contains("1 offered slots of HAMi, for pods that ask for parts of cards"),
         "{message}"
     );
     // Without HAMi the cards are cards.

@@ -1,7 +1,7 @@
 //! Requests to the API server, and its answers.
 
 use gpu_batch_policies::command::{
-    Announcement, Bind, Evict, KeepVolume, Lift, SelectNode, StatusPatch,
+    Announcement, Bind, Evict, KeepVolume, Lift, LockCards, SelectNode, StatusPatch, UnlockCards,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Uid;
@@ -122,6 +122,10 @@ pub enum Request {
     SelectNode(SelectNode),
     /// PATCH of a volume that keeps it for a claim, or frees it.
     KeepVolume(KeepVolume),
+    /// PATCH of a node that takes the lock on its cards.
+    LockCards(LockCards),
+    /// PATCH of a node that gives the lock on its cards back.
+    UnlockCards(UnlockCards),
     /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
     /// Reads or writes the scheduler's lease.
@@ -201,6 +205,8 @@ pub enum Conflict {
     BeingDeleted,
     /// The pod has scheduling gates.
     Gated,
+    /// The lock on the cards of the node is another one, or gone.
+    Locked,
 }
 
 /// One change of a kind.

@@ -121,7 +121,6 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             allocatable: old.allocatable.clone(),
             capacity: old.capacity.clone(),
             features: old.features.clone(),
-            cards: Vec::new(),
             problems: old.problems.clone(),
             ..new.clone()
         }),

@@ -87,6 +87,9 @@ impl ApiServer {
         if !bind.minima.is_empty() {
             pod.facts.bound_minima.clone_from(&bind.minima);
         }
+        if bind.assignment.is_some() {
+            pod.facts.cards.clone_from(&bind.cards);
+        }
         pod.facts.unscheduled = None;
         if pod.status.scheduled != Some(true) {
             pod.status.scheduled = Some(true);

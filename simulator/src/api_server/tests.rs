@@ -91,6 +91,7 @@ impl Server {
             pod: pod.clone(),
             node: "n1".into(),
             cards: [].into(),
+            assignment: None,
             queue: "team".into(),
             pod_group: None,
             minima: Vec::new(),

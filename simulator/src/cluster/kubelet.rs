@@ -25,7 +25,8 @@ impl Cluster {
         else {
             return;
         };
-        let room = self.has_room(node, &facts);
+        let room = self.has_room(node, &facts) && self.has_cards(node, &facts);
+        self.give_cards(&facts, now_ms);
         self.rejected += u32::from(!room);
         self.admitted.insert(uid);
         if !room || faults.strikes(FaultKind::KubeletRefuses, random) {

@@ -283,6 +283,8 @@ impl Watchdog {
                 | Action::Lift(_)
                 | Action::SelectNode(_)
                 | Action::KeepVolume(_)
+                | Action::LockCards(_)
+                | Action::UnlockCards(_)
                 | Action::Observe(_)
                 | Action::PatchStatus(StatusPatch::Nominated { .. }) => &mut actions,
                 Action::PatchStatus(_) => &mut statuses,

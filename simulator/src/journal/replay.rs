@@ -81,6 +81,7 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
             pod,
             node,
             cards,
+            assignment,
             queue,
             pod_group,
             minima,
@@ -101,6 +102,9 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
             if !cards.is_empty() {
                 write!(formatter, ", on cards {cards:?}")?;
+            }
+            if let Some(assignment) = assignment {
+                write!(formatter, ", assigned as {assignment:?}")?;
             }
         }
         Action::Evict(Evict {

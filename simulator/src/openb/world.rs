@@ -5,7 +5,7 @@ use crate::objects;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CardFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodFacts,
-    PodShape, TargetWorkload, TypicalPod, Uid,
+    PodShape, TargetWorkload, TypicalPod, Uid, WHOLE_CARD,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +24,28 @@ pub(super) fn nodes(machines: &[Machine], ranks: &[usize]) -> Vec<Object> {
             _ => &[(PRODUCT, &machine.model)],
         };
         let allocatable = amounts(machine.cpu_milli, machine.memory_mib, PODS);
-        let cards = usize::try_from(machine.gpus).unwrap_or(0);
         let uid = Uid((1 << 64) + u128::from(u64::try_from(*rank).unwrap_or(u64::MAX)));
         Object::Node(NodeFacts {
             capacity: allocatable.clone(),
             allocatable,
-            cards: vec![CardFacts { memory_mib: 0 }; cards],
+            cards: (0..machine.gpus).map(card).collect(),
             ..objects::node(&name, uid, 0, 0, labels)
         })
     };
     machines.iter().zip(ranks).map(node).collect()
+}
+
+/// A card. The trace says nothing of its memory, and lets any number of pods share it.
+fn card(number: u64) -> CardFacts {
+    CardFacts {
+        id: format!("{number:04}").into(),
+        model: "".into(),
+        memory_mib: 0,
+        thousandths: WHOLE_CARD.into(),
+        slots: u32::MAX,
+        numa: 0,
+        closed: None,
+    }
 }
 
 fn amounts(cpu_milli: u64, memory_mib: u64, pods: u64) -> Amounts {

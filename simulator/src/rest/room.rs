@@ -19,6 +19,7 @@ pub(super) struct Rooms {
     nodes: BTreeMap<Box<str>, Vector>,
     queues: BTreeMap<Box<str>, QueueFacts>,
     held: BTreeMap<Box<str>, Vector>,
+    has_slots: bool,
 }
 
 impl Rooms {
@@ -27,6 +28,7 @@ impl Rooms {
             nodes: BTreeMap::new(),
             queues: BTreeMap::new(),
             held: BTreeMap::new(),
+            has_slots: cluster.nodes().any(|node| !node.cards.is_empty()),
         };
         for node in cluster.nodes() {
             let mut free = RESOURCES.map(|resource| amount(&node.allocatable, resource));
@@ -132,6 +134,11 @@ impl Rooms {
         found
     }
 
+    /// Whether HAMi shares the cards of a node.
+    pub(super) fn has_slots(&self) -> bool {
+        self.has_slots
+    }
+
     /// The free amounts of a node.
     pub(super) fn free(&self, node: &NodeFacts) -> Vector {
         self.nodes[&node.name]
@@ -182,5 +189,8 @@ pub(super) fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
         .node_selector
         .iter()
         .all(|wanted| node.labels.contains(wanted));
-    (tolerant || !kept_out) && selected
+    // Pods that ask for parts of cards go where cards are shared, and other pods with GPUs do not.
+    let suits = shape.cards.is_some() != node.cards.is_empty()
+        || amount(&shape.requests, RESOURCES[1]) == 0;
+    (tolerant || !kept_out) && selected && suits
 }

@@ -203,6 +203,8 @@ impl Run<'_> {
         facts.uid = now.uid;
         // What nodes say of their GPUs has times of its own.
         facts.conditions = now.conditions.clone();
+        // The lock on its cards is taken and given back meanwhile.
+        facts.card_lock.clone_from(&now.card_lock);
         self.cluster.put(Object::Node(facts.clone()), self.now_ms);
         self.cluster.put_status(Object::Node(facts), self.now_ms);
     }
@@ -210,6 +212,7 @@ impl Run<'_> {
     /// Adds a new machine, unless there is a node with its name.
     pub(super) fn join(&mut self, mut facts: NodeFacts) {
         facts.conditions.clear();
+        facts.card_lock = None;
         if self.cluster.node(&facts.name).is_none() {
             self.cluster.put(Object::Node(facts), self.now_ms);
         }
@@ -244,6 +247,7 @@ impl Run<'_> {
             },
             node,
             cards: Vec::new(),
+            assignment: None,
             queue: "".into(),
             pod_group: None,
             minima: Vec::new(),

@@ -76,6 +76,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         features,
         // The device plugin chooses the cards and does not say which.
         cards: Vec::new(),
+        card_lock: None,
         images: match converter.preferences.image_locality {
             true => images(node.status.images.unwrap_or_default()),
             false => Vec::new(),

@@ -5,7 +5,8 @@ use super::{Converter, Watched, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    ClaimUse, GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
+    CardEntries, ClaimUse, GangHints, OwnerReference, PodFacts, PodLabels, PodPhase,
+    ScheduledCondition,
 };
 
 /// The label of pods and ReplicaSets of a Deployment.
@@ -137,6 +138,7 @@ fn outline(
         node: named_node(pod.spec.node_name.as_deref()),
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: Vec::new(),
+        card_entries: CardEntries::default(),
         phase,
         is_misaligned: pod.status.reason.as_deref() == Some(MISALIGNED),
         deletion_ms: meta.deletion_timestamp.map(|time| time.0),

@@ -50,6 +50,7 @@ pub(crate) fn bind_of(pod: &PodReference) -> Action {
         pod: pod.clone(),
         node: "n1".into(),
         cards: Vec::new(),
+        assignment: None,
         queue: "team".into(),
         pod_group: Some("train".into()),
         minima: vec![2, 3],

@@ -4,7 +4,7 @@
 use super::exchange::{Answer, ExchangeError, Request};
 use super::lease::LeaseName;
 use super::{claims, classify, lease, pods, telling};
-use gpu_batch_policies::command::{Action, CommandId, StatusPatch};
+use gpu_batch_policies::command::{Action, CommandId, LockCards, StatusPatch, UnlockCards};
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::{GroupSource, UnixMs};
 
@@ -34,6 +34,10 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
         Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
         Action::SelectNode(select) => claims::select_node(select),
         Action::KeepVolume(keep) => claims::keep_volume(keep),
+        Action::LockCards(LockCards { node, .. })
+        | Action::UnlockCards(UnlockCards { node, .. }) => {
+            Request::get(format!("/api/v1/nodes/{node}"))
+        }
         Action::Observe(pod) => pods::observe(pod),
         Action::PatchStatus(patch) => telling::patch(patch, stamp.scheduler),
         Action::Lease(request) => {
@@ -51,6 +55,9 @@ pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcom
     match action {
         Action::Observe(pod) => pods::observed(pod, answer),
         Action::Lease(request) => lease::outcome(request, answer),
+        Action::LockCards(_) | Action::UnlockCards(_) => Outcome::Refused {
+            message: "cards of HAMi are not assigned yet".into(),
+        },
         Action::Bind(_)
         | Action::Evict(_)
         | Action::Lift(_)
@@ -69,6 +76,8 @@ pub(super) fn name_of(action: &Action) -> &'static str {
         Action::Lift(_) => "lift",
         Action::SelectNode(_) => "select_node",
         Action::KeepVolume(_) => "keep_volume",
+        Action::LockCards(_) => "lock_cards",
+        Action::UnlockCards(_) => "unlock_cards",
         Action::Observe(_) => "observe",
         Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
             GroupSource::GpuBatch => "patch_pod_group_status",
@@ -96,6 +105,10 @@ pub(super) fn name_with_object(action: &Action) -> String {
             return format!("{action_name} of {}/{}", select.namespace, select.name);
         }
         Action::KeepVolume(keep) => return format!("{action_name} of {}", keep.volume),
+        Action::LockCards(LockCards { node, .. })
+        | Action::UnlockCards(UnlockCards { node, .. }) => {
+            return format!("{action_name} of {node}");
+        }
         Action::Observe(pod)
         | Action::PatchStatus(
             StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. },

@@ -91,6 +91,7 @@ fn a_nomination_lasts_until_the_pod_is_bound() {
         pod: reference(),
         node: "n2".into(),
         cards: Vec::new(),
+        assignment: None,
         queue: "default".into(),
         pod_group: None,
         minima: Vec::new(),

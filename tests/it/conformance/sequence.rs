@@ -211,6 +211,7 @@ impl Sequence {
             pod: self.pod(model),
             node: self.place.name(Kind::Node, &mut self.random).name,
             cards: Vec::new(),
+            assignment: None,
             queue: self.place.name(Kind::Queue, &mut self.random).name,
             pod_group: self.random.percent(50).then_some("g".into()),
             minima: vec![3; usize::try_from(self.random.below(3)).unwrap()],

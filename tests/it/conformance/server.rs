@@ -279,7 +279,10 @@ fn renamed(action: &Action, names: &Names) -> (Action, Expecting) {
             let lift = Action::Lift(Lift { pod, node });
             return (lift, Expecting::Object(Kind::Pod));
         }
-        Action::SelectNode(_) | Action::KeepVolume(_) => unreachable!("{NO_VOLUMES}"),
+        Action::SelectNode(_)
+        | Action::KeepVolume(_)
+        | Action::LockCards(_)
+        | Action::UnlockCards(_) => unreachable!("{NO_VOLUMES}"),
         Action::Lease(request) => {
             let mut request = request.clone();
             if let LeaseCall::Write {

@@ -1,9 +1,9 @@
-//! Cards are given back exactly by a rollback.
+//! Cards are given back exactly by a rollback, and no choice of cards spoils the next one.
 
-use super::{asking, node};
+use super::{asking, card, node};
 use crate::audit;
 use crate::event::Object;
-use crate::facts::{CardFacts, CardNeed, NodeFacts, Placement, PodFacts};
+use crate::facts::{CardClosed, CardFacts, CardMemory, CardNeed, NodeFacts, Placement, PodFacts};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::node::Node;
@@ -22,15 +22,20 @@ const PLACEMENTS: [Placement; 8] = [
     Placement::Random { seed: 7 },
 ];
 
-/// One node with a card, one with two, and one with three.
+/// One node with a card, one with two, and one with more, of which one is closed.
 fn nodes() -> impl Iterator<Item = Object> {
     let node = |number: u32| NodeFacts {
         cards: (0..=number)
-            .map(|_| CardFacts { memory_mib: 100 })
+            .map(|of_node| CardFacts {
+                slots: 2 + number,
+                thousandths: if of_node == 1 { 1_500 } else { 1_000 },
+                closed: (of_node == 2).then_some(CardClosed::Cordoned),
+                ..card(of_node)
+            })
             .collect(),
         ..node(number, 0)
     };
-    (0..3).map(node).map(Object::Node)
+    [0, 1, 4].into_iter().map(node).map(Object::Node)
 }
 
 /// Everything that a rollback has to bring back.
@@ -61,13 +66,16 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let place = (0..24usize, 0..3usize, 0..PLACEMENTS.len()).prop_map(|(pod, node, placement)| {
-        Step::Place {
+    let place = (
+        0..24usize,
+        prop::sample::select(&[0usize, 1, 4][..]),
+        0..PLACEMENTS.len(),
+    )
+        .prop_map(|(pod, node, placement)| Step::Place {
             pod,
             node,
             placement,
-        }
-    });
+        });
     prop::collection::vec(
         prop_oneof![8 => place, 1 => Just(Step::Mark), 1 => Just(Step::RollBack)],
         1..60,
@@ -75,14 +83,45 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn requests() -> impl Strategy<Value = Vec<CardNeed>> {
-    let memory = prop_oneof![Just(0u64), 1..60u64];
-    let request = (any::<bool>(), 1..=1000u64, 1..=2u64, memory).prop_map(
-        |(whole, thousandths, count, memory)| match whole {
-            true => CardNeed::whole(count, memory),
-            false => CardNeed::fraction(thousandths, memory),
-        },
-    );
+    let memory = prop_oneof![
+        Just(CardMemory::Any),
+        (1..60u64).prop_map(CardMemory::Mib),
+        (1..=100u32).prop_map(CardMemory::Percent),
+    ];
+    let thousandths = prop_oneof![Just(0u64), 1..=1000u64, Just(1000u64)];
+    let request = (1..=3u64, thousandths, memory)
+        .prop_map(|(count, thousandths, memory)| CardNeed::new(count, thousandths, memory));
     prop::collection::vec(request.prop_map(|request| request.unwrap()), 24)
+}
+
+/// How many pods with this request fit on a node if each takes the cards with the most room for it.
+fn one_after_the_other(node: &Node, need: CardNeed) -> u64 {
+    let mut cards = node.cards.clone();
+    let mut pods = 0;
+    loop {
+        let alone = CardNeed::new(1, need.thousandths().into(), need.memory()).unwrap();
+        let mut fitting: Vec<(u64, usize)> = Vec::new();
+        for card in cards.fitting(alone) {
+            let mut with_more = cards.clone();
+            let mut room = 0;
+            while with_more
+                .fitting(alone)
+                .any(|it| it.position == card.position)
+            {
+                with_more.take(&with_more.parts(&alone, &[card.position]));
+                room += 1;
+            }
+            fitting.push((room, card.position));
+        }
+        fitting.sort_unstable();
+        if fitting.len() < usize::from(need.count()) {
+            return pods;
+        }
+        let most = fitting.iter().rev().take(need.count().into());
+        let most: Vec<usize> = most.map(|(_, position)| *position).collect();
+        cards.take(&cards.parts(&need, &most));
+        pods += 1;
+    }
 }
 
 fn state_of(objects: impl IntoIterator<Item = Object>) -> ClusterState {
@@ -108,10 +147,16 @@ proptest! {
                 Step::Place { pod, node, placement } => {
                     let node = state.node_ids[&*format!("n{node}")];
                     let class = &state.classes[state.pods[ids[pod]].class];
-                    if state.pods[ids[pod]].stage.node().is_none()
-                        && state.nodes[node].multiplicity(class) > 0
-                    {
+                    let need = class.cards.unwrap();
+                    let fits = state.nodes[node].cards.multiplicity(&need);
+                    prop_assert_eq!(fits, one_after_the_other(&state.nodes[node], need));
+                    if state.pods[ids[pod]].stage.node().is_none() && fits > 0 {
                         txn.place(&mut state, ids[pod], node, PLACEMENTS[placement]);
+                        let parts = &state.pods[ids[pod]].cards;
+                        prop_assert_eq!(parts.len(), usize::from(need.count()));
+                        prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
+                        let left = state.nodes[node].cards.multiplicity(&need);
+                        prop_assert_eq!(left, fits - 1);
                     }
                 }
                 Step::Mark => marks.push((txn.checkpoint(), snapshot(&state))),
@@ -123,7 +168,10 @@ proptest! {
                 }
             }
             prop_assert_eq!(audit::violations(&state), Vec::<String>::new());
-            prop_assert!(state.nodes.iter().all(|(_, node)| !node.cards.is_overfull()));
+            for (_, pod) in state.pods.iter() {
+                let node = pod.stage.node().map(|node| &state.nodes[node]);
+                prop_assert!(node.is_none_or(|node| !node.cards.fail(&pod.cards)));
+            }
         }
         // A scheduler that begins with bound pods knows as much of the cards.
         let bound = ids.iter().zip(0..).zip(&requests).filter_map(|((id, n), request)| {

@@ -1,11 +1,11 @@
 //! A transaction that is rolled back leaves everything as it was.
 
-use super::{NOW_MS, asking, node, pod};
+use super::{NOW_MS, asking, card, node, pod};
 use crate::audit;
 use crate::engine::Engine;
 use crate::event::{Event, Object, Outcome};
 use crate::facts::{
-    CardFacts, CardNeed, NodeFacts, Placement, PodFacts, QueueFacts, QueueResource, TopologyFacts,
+    CardNeed, CardPart, NodeFacts, Placement, PodFacts, QueueFacts, QueueResource, TopologyFacts,
     TopologyLevel, Uid,
 };
 use crate::gangs::protected;
@@ -63,7 +63,7 @@ fn racked(number: u32) -> NodeFacts {
     let with_cards = number < 2;
     let mut node = node(number, if with_cards { 0 } else { 8 });
     if with_cards {
-        node.cards = Vec::from([CardFacts { memory_mib: 100 }; 4]);
+        node.cards = (0..4).map(card).collect();
     } else {
         node.labels.push((PRODUCT_LABEL.into(), "H100".into()));
     }
@@ -86,7 +86,13 @@ fn drawn(number: u32, rng: &mut Rng) -> PodFacts {
         _ => pod.gates.push("waits".into()),
     }
     if on < 2 {
-        pod.cards.push(rng.u8(0..4));
+        let need = pod.shape.cards;
+        pod.cards.push(CardPart {
+            card: format!("{}", rng.u8(0..4)).into(),
+            slots: 1,
+            thousandths: need.map_or(0, |need| need.thousandths().into()),
+            memory_mib: need.map_or(0, |need| need.memory().of_card(100)),
+        });
     }
     pod.deletion_ms = (rng.u8(0..6) == 0).then_some(NOW_MS + 30_000);
     pod.bound_ms = pod.node.as_ref().map(|_| NOW_MS - 30_000);

@@ -1,6 +1,6 @@
 //! What one member asks for, in words.
 
-use crate::facts::{Amount, CardNeed, quantity};
+use crate::facts::{Amount, CardMemory, CardNeed, quantity};
 use crate::ids::{ClassId, ResourceId};
 use crate::state::ClusterState;
 use alloc::{format, string::String, vec::Vec};
@@ -33,11 +33,28 @@ pub(in crate::tell) fn amount_in_words(resource: &str, amount: Amount) -> String
     format!("{} {resource}", quantity(resource, amount))
 }
 
-/// `2 cards`, `300 thousandths of a card`.
+/// `2 cards`, `300 thousandths of a card`, `300 thousandths and 4000 MiB of each of 2 cards`.
 fn cards_in_words(cards: &CardNeed) -> String {
-    match (cards.is_fraction(), cards.count()) {
-        (true, _) => format!("{} thousandths of a card", cards.thousandths()),
-        (false, 1) => "1 card".into(),
-        (false, several) => format!("{several} cards"),
+    let count = cards.count();
+    if !cards.is_fraction() {
+        return format!("{count} card{}", if count == 1 { "" } else { "s" });
+    }
+    let power = match cards.thousandths() {
+        0 => None,
+        thousandths => Some(format!("{thousandths} thousandths")),
+    };
+    let memory = match cards.memory() {
+        CardMemory::Any => None,
+        CardMemory::Mib(memory_mib) => Some(format!("{memory_mib} MiB")),
+        CardMemory::Percent(percent) => Some(format!("{percent} % of the memory")),
+    };
+    let parts: Vec<String> = power.into_iter().chain(memory).collect();
+    let parts = match parts.is_empty() {
+        true => "a slot".into(),
+        false => parts.join(" and "),
+    };
+    match count {
+        1 => format!("{parts} of a card"),
+        several => format!("{parts} of each of {several} cards"),
     }
 }

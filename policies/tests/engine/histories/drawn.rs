@@ -4,11 +4,10 @@ use super::ROUNDS;
 use fastrand::Rng;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    CardFacts, CardNeed, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts,
-    PodPhase, PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyConstraint,
-    Uid,
+    CardNeed, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
+    PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyConstraint, Uid,
 };
-use gpu_batch_testing::{START_MS, amounts, gang, leaf, queue, topology};
+use gpu_batch_testing::{START_MS, amounts, card, gang, leaf, queue, topology};
 use std::sync::Arc;
 
 /// What there is at first, and what happens later.
@@ -165,8 +164,8 @@ impl Drawing<'_> {
         }
         facts.labels.sort();
         if self.one_in(4) {
-            let memory_mib = 81_920;
-            facts.cards = (0..gpus).map(|_| CardFacts { memory_mib }).collect();
+            let whole = |number: u64| card(&number.to_string(), 81_920);
+            facts.cards = (0..gpus).map(whole).collect();
         }
         facts.unschedulable = self.one_in(10);
         self.objects.push(Object::Node(facts));

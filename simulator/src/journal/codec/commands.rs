@@ -2,8 +2,9 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
-    Action, Announcement, Beneficiary, Bind, ClaimKind, Command, CommandId, Evict, EvictionCause,
-    KeepVolume, Lift, ObjectReference, PodReference, SelectNode, StatusPatch,
+    Action, Announcement, Beneficiary, Bind, CardAssignment, ClaimKind, Command, CommandId, Evict,
+    EvictionCause, KeepVolume, Lift, LockCards, ObjectReference, OwnCardLock, PodReference,
+    SelectNode, StatusPatch, UnlockCards,
 };
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
@@ -24,7 +25,11 @@ impl Codec for CommandId {
 fields! {
     Command { id, deadline_ms, action }
     PodReference { namespace, name, uid }
-    Bind { pod, node, cards, queue, pod_group, minima }
+    Bind { pod, node, cards, assignment, queue, pod_group, minima }
+    CardAssignment { entries, at_ms }
+    OwnCardLock { namespace, name, at_ms }
+    LockCards { node, lock, seen }
+    UnlockCards { node, lock }
     Evict { pod, cause, beneficiary }
     Lift { pod, node }
     SelectNode { namespace, name, uid, node }
@@ -55,6 +60,8 @@ variants! {
         6 Lift { 0: lift },
         7 SelectNode { 0: select },
         8 KeepVolume { 0: keep },
+        9 LockCards { 0: lock },
+        10 UnlockCards { 0: unlock },
     }
     ClaimKind { 0 Quota, 1 FairShare }
     EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate, 5 CardFailed }

@@ -2,16 +2,17 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    AlignedContainer, AlignmentPolicy, AlignmentScope, CardFacts, CardNeed, CellResource,
-    ConditionStatus, ContainerRole, DisruptionBudgetFacts, GangHints, GroupSource, HostPort,
-    JobFacts, LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts,
-    NodeCondition, NodeFacts, NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts,
-    OwnerReference, OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts,
-    PodKind, PodLabels, PodPhase, PodSelection, PodShape, PodTerm, Preferences, PreferredImages,
-    PreferredNodes, PreferredPods, PriorityClassFacts, Problem, Protocol, QueueFacts,
-    QueueResource, Readiness, Relations, ScheduledCondition, SelectorRequirement, SpreadRule,
-    SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator,
-    TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    AlignedContainer, AlignmentPolicy, AlignmentScope, CardClosed, CardEntries, CardFacts,
+    CardLock, CardMemory, CardNeed, CardPart, CellResource, ConditionStatus, ContainerRole,
+    DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
+    LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeCondition, NodeFacts,
+    NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference, OwnerRuntimes,
+    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase,
+    PodSelection, PodShape, PodTerm, Preferences, PreferredImages, PreferredNodes, PreferredPods,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
+    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
+    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    TopologyLevel, TypicalPod, Uid,
 };
 
 impl Codec for Uid {
@@ -28,20 +29,16 @@ impl Codec for CardNeed {
     fn encode(&self, out: &mut Encoder) {
         self.count().encode(out);
         self.thousandths().encode(out);
-        self.memory_mib().encode(out);
+        self.memory().encode(out);
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
         let count = input.field::<u16>("count")?;
         let thousandths = input.field::<u16>("thousandths")?;
-        let memory_mib = input.field("memory_mib")?;
-        let request = match (count, thousandths) {
-            (count, WHOLE_CARD) => Self::whole(count.into(), memory_mib),
-            (1, thousandths) => Self::fraction(thousandths.into(), memory_mib),
-            _ => None,
-        };
+        let memory = input.field("memory")?;
         let problem = || format!("{thousandths} thousandths of {count} cards cannot be asked for");
-        request.ok_or_else(|| Unreadable::new(problem()))
+        let need = Self::new(count.into(), thousandths.into(), memory);
+        need.ok_or_else(|| Unreadable::new(problem()))
     }
 }
 
@@ -49,14 +46,14 @@ fields! {
     Problem { field, message }
     NodeFacts {
         name, uid, labels, annotations, taints, unschedulable, readiness, conditions, allocatable,
-        capacity, features, cards, images, problems,
+        capacity, features, cards, card_lock, images, problems,
     }
     NodeImage { name, size_bytes }
     NodeCondition { kind, status, since_ms }
     Taint { key, value, effect }
     PodFacts {
-        uid, namespace, name, ours, extended, planned_node, node, nominated, cards, phase,
-        is_misaligned, deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts,
+        uid, namespace, name, ours, extended, planned_node, node, nominated, cards,
+        card_entries, phase, is_misaligned, deletion_ms, created_ms, bound_ms, started_ms, priority, never_preempts,
         gates, shape, claims, labels, pod_group, sub_group, queue, native_group, owner, deployment,
         hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
     }
@@ -119,13 +116,18 @@ fields! {
     NumaCell { number, resources }
     CellResource { name, capacity, allocatable, available }
     AlignedContainer { role, amounts }
-    CardFacts { memory_mib }
+    CardFacts { id, model, memory_mib, thousandths, slots, numa, closed }
+    CardPart { card, slots, thousandths, memory_mib }
+    CardLock { value, holder, at_ms }
+    CardEntries { before, after }
     TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
     PodKind { cpu_milli, cards, models }
 }
 
 variants! {
+    CardClosed { 0 Unhealthy, 1 Cordoned, 2 OtherMode }
+    CardMemory { 0 Any, 1 Mib { 0: memory_mib }, 2 Percent { 0: percent } }
     AlignmentPolicy { 0 None, 1 BestEffort, 2 Restricted, 3 SingleCell }
     AlignmentScope { 0 Container, 1 Pod }
     ContainerRole { 0 Init, 1 Sidecar, 2 Main }

@@ -1,0 +1,27 @@
+//! What the cards of a node have too little of.
+
+use core::fmt;
+
+/// What the cards of a node have too little of for one more pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum CardShortage {
+    /// Slots: as many pods as may share a card are on it.
+    Slots,
+    /// Computing power.
+    Power,
+    /// Memory.
+    Memory,
+    /// Open cards, or several of the others.
+    Room,
+}
+
+impl fmt::Display for CardShortage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Slots => "had too few cards with a free slot",
+            Self::Power => "had too few cards with enough free computing power",
+            Self::Memory => "had too few cards with enough free memory",
+            Self::Room => "had too few cards with enough room",
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! HAMi's device plugin on nodes whose cards it shares.
+
+use super::Cluster;
+use crate::api_server::Request;
+use gpu_batch_policies::command::{OwnCardLock, UnlockCards};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, UnixMs};
+
+impl Cluster {
+    /// The plugin gives a pod its cards when the kubelet starts it, and takes the lock away. If the
+    /// lock names another pod, it gives that pod's cards instead.
+    pub(super) fn give_cards(&mut self, facts: &PodFacts, now_ms: UnixMs) {
+        let node = facts.node.as_deref().and_then(|node| self.node(node));
+        let Some(node) = node.filter(|node| !node.cards.is_empty() && !facts.cards.is_empty())
+        else {
+            return;
+        };
+        let Some(lock) = &node.card_lock else { return };
+        let (Some((namespace, name)), Some(at_ms)) = (&lock.holder, lock.at_ms) else {
+            return;
+        };
+        if (namespace, name) != (&facts.namespace, &facts.name) {
+            self.misassigned += u32::from(!self.restarted.contains(&facts.uid));
+            return;
+        }
+        let lock = OwnCardLock {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            at_ms,
+        };
+        let node = node.name.clone();
+        let request = Request::UnlockCards(UnlockCards { node, lock });
+        self.api.handle(request, now_ms);
+    }
+
+    /// Whether the cards that a pod gets have room for it beside the pods that run.
+    pub(super) fn has_cards(&self, node: &NodeFacts, facts: &PodFacts) -> bool {
+        let runs_here = |other: &&PodFacts| {
+            let is_here = other.node.as_deref() == Some(&*node.name);
+            other.uid != facts.uid && is_here && !other.phase.ended() && other.started_ms.is_some()
+        };
+        facts.cards.iter().all(|part| {
+            let Some(card) = node.cards.iter().find(|card| card.id == part.card) else {
+                return node.cards.is_empty();
+            };
+            let held = self
+                .api
+                .pods()
+                .filter(runs_here)
+                .flat_map(|other| &other.cards);
+            let held = held.filter(|held| held.card == part.card).chain([part]);
+            let sum = held.fold((0, 0, 0), |(slots, power, memory), held| {
+                let memory = memory + held.memory_mib;
+                (slots + held.slots, power + held.thousandths, memory)
+            });
+            sum.0 <= card.slots && sum.1 <= card.thousandths && sum.2 <= card.memory_mib
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Worlds in which HAMi shares the cards of some nodes, and pods ask for parts of cards. All of it
+//! is drawn from a sequence of its own, so that other worlds are not changed by this module.
+//!
+//! Each part is a quarter of a card in every respect, so that as many pods fit as there are slots.
+
+use super::Arrival;
+use crate::cluster::Cluster;
+use crate::random::Random;
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::{
+    Amounts, CardEntries, CardFacts, CardMemory, CardNeed, HAMI_REGISTER, NodeFacts, PodFacts,
+    UnixMs, WHOLE_CARD, amount,
+};
+use std::sync::Arc;
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// How many pods share a card.
+const SLOTS: u32 = 4;
+
+/// Lets HAMi share the cards of some nodes, but not of all with GPUs, and the pods of half of all
+/// gangs ask for parts.
+pub(crate) fn share(
+    cluster: &mut Cluster,
+    arrivals: &mut [(UnixMs, Arrival)],
+    random: &mut Random,
+    now_ms: UnixMs,
+) {
+    let with_gpus = cluster
+        .nodes()
+        .filter(|node| amount(&node.allocatable, GPU) > 0);
+    let nodes: Vec<NodeFacts> = with_gpus.skip(1).cloned().collect();
+    for node in nodes {
+        if random.percent(70) {
+            let node = shared(node);
+            cluster.put(Object::Node(node.clone()), now_ms);
+            cluster.put_status(Object::Node(node), now_ms);
+        }
+    }
+    for (_, arrival) in arrivals {
+        if let Arrival::Gang(_, recipes) = arrival
+            && random.percent(50)
+        {
+            for recipe in recipes {
+                ask_for_a_part(&mut recipe.pod, random);
+            }
+        }
+    }
+}
+
+/// The node as HAMi's device plugin registers it.
+fn shared(mut node: NodeFacts) -> NodeFacts {
+    let cards = amount(&node.allocatable, GPU);
+    node.annotations = vec![(HAMI_REGISTER.into(), "".into())];
+    node.cards = (0..cards).map(card).collect();
+    for amounts in [&mut node.allocatable, &mut node.capacity] {
+        set_gpus(amounts, cards * u64::from(SLOTS));
+    }
+    node
+}
+
+fn card(number: u64) -> CardFacts {
+    CardFacts {
+        id: format!("GPU-{number}").into(),
+        model: "".into(),
+        memory_mib: 1_000,
+        thousandths: WHOLE_CARD.into(),
+        slots: SLOTS,
+        numa: 0,
+        closed: None,
+    }
+}
+
+fn ask_for_a_part(pod: &mut PodFacts, random: &mut Random) {
+    if amount(&pod.shape.requests, GPU) == 0 {
+        return;
+    }
+    let shape = Arc::make_mut(&mut pod.shape);
+    set_gpus(&mut shape.requests, 1);
+    set_gpus(&mut shape.largest_container, 1);
+    shape.cards = CardNeed::new(1, 250, CardMemory::Percent(25));
+    pod.card_entries = CardEntries {
+        before: u32::from(random.percent(20)),
+        after: u32::from(random.percent(20)),
+    };
+}
+
+/// Changes the amount of GPUs, where there are any.
+fn set_gpus(amounts: &mut Amounts, gpus: u64) {
+    for (name, amount) in amounts {
+        if **name == *GPU {
+            *amount = gpus;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Locks on the cards of nodes, and HAMi's device plugin, which takes them away.
+
+use crate::World;
+use gpu_batch_policies::command::{LockCards, OwnCardLock, UnlockCards};
+use gpu_batch_policies::event::{Object, Outcome};
+use gpu_batch_policies::facts::CardLock;
+
+/// A lock as it is read from the annotation. Here the time in its value is in seconds since 1970.
+#[must_use]
+pub fn lock_of(lock: &OwnCardLock) -> CardLock {
+    let seconds = lock.at_ms / 1_000;
+    CardLock {
+        value: format!("{seconds},{},{}", lock.namespace, lock.name).into(),
+        holder: Some((lock.namespace.clone(), lock.name.clone())),
+        at_ms: Some(seconds * 1_000),
+    }
+}
+
+impl World {
+    /// The lock on the cards of a node.
+    #[must_use]
+    pub fn lock(&self, node: &str) -> Option<&CardLock> {
+        let nodes = self.objects.values().filter_map(|object| match object {
+            Object::Node(facts) => Some(facts),
+            _ => None,
+        });
+        let mut named = nodes.filter(|facts| *facts.name == *node);
+        named.next()?.card_lock.as_ref()
+    }
+
+    /// Changes the lock on the cards of a node, of which the watch tells at once.
+    pub fn set_lock(&mut self, node: &str, lock: Option<CardLock>) {
+        for object in self.objects.values_mut() {
+            if let Object::Node(facts) = object
+                && *facts.name == *node
+            {
+                facts.card_lock.clone_from(&lock);
+                self.events.push(Object::Node(facts.clone()).into());
+            }
+        }
+    }
+
+    pub(crate) fn take_lock(&mut self, request: &LockCards) {
+        let (node, pod) = (&request.node, &request.lock.name);
+        self.lock_requests.push(format!("{pod} locks {node}"));
+        self.set_lock(node, Some(lock_of(&request.lock)));
+    }
+
+    pub(crate) fn give_lock_back(&mut self, request: &UnlockCards) {
+        let (node, pod) = (&request.node, &request.lock.name);
+        self.lock_requests.push(format!("{pod} unlocks {node}"));
+        self.set_lock(node, None);
+    }
+
+    /// The plugin has given a pod its cards, if the lock of its node names it.
+    pub fn serve(&mut self, pod: &str) {
+        let stored = self.stored(pod);
+        let holder = (stored.namespace.clone(), stored.name.clone());
+        let Some(node) = stored.node.clone() else {
+            return;
+        };
+        let lock = self.lock(&node);
+        if lock.is_some_and(|lock| lock.holder.as_ref() == Some(&holder)) {
+            self.set_lock(&node, None);
+        }
+    }
+
+    /// What a request for a lock, or to give it back, comes to.
+    pub(crate) fn lock_answer(&self, node: &str, expected: Option<&str>) -> Outcome {
+        match self.lock(node).map(|lock| &*lock.value) == expected {
+            true => Outcome::Done,
+            false => Outcome::Conflict {
+                message: "the lock is another one".into(),
+            },
+        }
+    }
+}
