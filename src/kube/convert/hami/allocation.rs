@@ -12,29 +12,24 @@
 use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;
 use crate::kube::objects::{Pod, PodSpec};
+use gpu_batch_policies::command::{Bind, CardAssignment};
+use gpu_batch_policies::facts::CardPart;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The annotation, and label, that names the node whose device plugin is to serve a pod.
+pub(crate) const NODE: &str = "hami.io/vgpu-node";
 /// The annotation in which HAMi keeps which cards a pod holds.
-pub(super) const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
+const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 /// What HAMi's device plugin takes for a card of its own, whatever the model.
 const VENDOR: &str = "NVIDIA";
-
-/// What a pod holds of one card.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) card: Box<str>,
-    pub(super) slots: u32,
-    pub(super) thousandths: u32,
-    pub(super) memory_mib: u64,
-}
 
 /// Sums by card: slots, thousandths and MiB.
 type Sums<'a> = BTreeMap<&'a str, [u64; 3]>;
 
 /// What a pod holds of each card, by id: the maximum of what its init containers need in turn, and
 /// of what its containers need together. What cannot be read is a problem and left out.
-pub(super) fn parts(pod: &Pod, problems: &mut Problems) -> Vec<Part> {
+pub(in crate::kube::convert) fn parts(pod: &Pod, problems: &mut Problems) -> Vec<CardPart> {
     let Some(text) = pod.metadata.annotations.get(ALLOCATED) else {
         return Vec::new();
     };
@@ -42,7 +37,7 @@ pub(super) fn parts(pod: &Pod, problems: &mut Problems) -> Vec<Part> {
     let entries: Vec<Sums<'_>> = text.split(';').map(|text| entry(text, problems)).collect();
     let parts = collapsed(&pod.spec, &entries).into_iter();
     let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let parts = parts.map(|(card, [slots, thousandths, memory_mib])| Part {
+    let parts = parts.map(|(card, [slots, thousandths, memory_mib])| CardPart {
         card: card.into(),
         slots: narrow(slots),
         thousandths: narrow(thousandths),
@@ -115,8 +110,28 @@ fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
     }
 }
 
+/// The annotations by which HAMi's device plugin gives a pod its cards as soon as the kubelet asks
+/// for them.
+pub(crate) fn annotations(bind: &Bind, assignment: &CardAssignment) -> [(&'static str, String); 6] {
+    let entries = assignment.entries;
+    let none: &[CardPart] = &[];
+    let before = (0..entries.before).map(|_| none);
+    let after = (0..entries.after).map(|_| none);
+    let all = before.chain([bind.cards.as_slice()]).chain(after);
+    let cards = written(all);
+    let seconds = (assignment.at_ms / 1_000).to_string();
+    [
+        (NODE, bind.node.to_string()),
+        ("hami.io/vgpu-time", seconds.clone()),
+        ("hami.io/vgpu-devices-to-allocate", cards.clone()),
+        (ALLOCATED, cards),
+        ("hami.io/bind-phase", "allocating".to_owned()),
+        ("hami.io/bind-time", seconds),
+    ]
+}
+
 /// The cards of a pod in HAMi's words: those of each container, init containers first.
-pub(super) fn written<'a>(containers: impl IntoIterator<Item = &'a [Part]>) -> String {
+pub(super) fn written<'a>(containers: impl IntoIterator<Item = &'a [CardPart]>) -> String {
     let mut text = String::new();
     for parts in containers {
         for part in parts {

@@ -4,37 +4,49 @@
 //! 2026-08-21T10:00:00Z,namespace,pod
 //! ```
 
+use crate::kube::convert::limits;
+use crate::kube::convert::problems::shortened;
 use crate::kube::format;
-use crate::kube::objects::Timestamp;
-use gpu_batch_policies::facts::UnixMs;
+use crate::kube::objects::{Annotations, Timestamp};
+use gpu_batch_policies::command::OwnCardLock;
+use gpu_batch_policies::facts::CardLock;
 
-/// Who has a node's cards locked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lock {
-    /// Namespace and name of the pod. `None`: not said, as in old versions of HAMi.
-    pub(super) holder: Option<(Box<str>, Box<str>)>,
-    pub(super) at_ms: UnixMs,
+/// The annotation of a node that is the lock.
+pub(crate) const LOCK: &str = "hami.io/mutex.lock";
+
+/// The lock of a node, if it has one.
+pub(in crate::kube::convert) fn lock(annotations: &Annotations) -> Option<CardLock> {
+    annotations.get(LOCK).map(read)
 }
 
-/// Reads a lock: a time, or a time, a namespace and a name. `None`: HAMi does not understand it
+/// Reads a lock: a time, or a time, a namespace and a name. HAMi does not understand anything else
 /// either, and waits until somebody takes it away.
-pub(super) fn read(value: &str) -> Option<Lock> {
+pub(super) fn read(value: &str) -> CardLock {
     let parts: Vec<&str> = value.splitn(4, ',').collect();
     let (time, holder) = match *parts.as_slice() {
         [time] | [time, "", ""] => (time, None),
         [time, namespace, name] => (time, Some((namespace.into(), name.into()))),
-        _ => return None,
+        _ => ("", None),
     };
-    let at_ms = is_rfc3339(time)
-        .then(|| Timestamp::parse(time))
-        .flatten()?
-        .0;
-    Some(Lock { holder, at_ms })
+    let time = Some(time).filter(|time| value.len() <= limits::MESSAGE && is_rfc3339(time));
+    match time.and_then(Timestamp::parse) {
+        Some(Timestamp(at_ms)) => CardLock {
+            value: value.into(),
+            holder,
+            at_ms: Some(at_ms),
+        },
+        None => CardLock {
+            value: shortened(value, limits::TEXT).into(),
+            holder: None,
+            at_ms: None,
+        },
+    }
 }
 
 /// The lock that is ours while the pod is served.
-pub(super) fn written(at_ms: UnixMs, namespace: &str, name: &str) -> String {
-    format!("{},{namespace},{name}", format::seconds(at_ms))
+pub(crate) fn written(lock: &OwnCardLock) -> String {
+    let time = format::seconds(lock.at_ms);
+    format!("{time},{},{}", lock.namespace, lock.name)
 }
 
 /// Whether a text has the form of a time in RFC 3339. `jiff` reads more than that.

@@ -17,7 +17,7 @@
 use crate::kube::convert::problems::{Problems, in_plain_words};
 use crate::kube::convert::{keys, limits};
 use crate::kube::objects::{Annotations, null_is_default};
-use gpu_batch_policies::facts::HAMI_REGISTER;
+use gpu_batch_policies::facts::{CardClosed, CardFacts, HAMI_REGISTER};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,26 +33,6 @@ const SLOTS_MAX: u32 = 1_000;
 /// The most computing power of a card, in hundredths of the card. More than 100 lets pods get more
 /// in sum than there is.
 const PERCENT_MAX: u32 = 10_000;
-
-/// A card.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Card {
-    pub(super) id: Box<str>,
-    pub(super) model: Box<str>,
-    pub(super) memory_mib: u64,
-    pub(super) thousandths: u32,
-    pub(super) slots: u32,
-    pub(super) numa: u32,
-    pub(super) closed: Option<Closed>,
-}
-
-/// Why a card takes no new pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
-    Unhealthy,
-    Cordoned,
-    OtherMode,
-}
 
 /// A card as it is listed. Numbers have the ranges that HAMi's own code has.
 #[derive(Debug, Default, Deserialize)]
@@ -78,7 +58,10 @@ struct Entry {
 
 /// The cards of a node, by id. A list that cannot be read has none; a card that makes no sense is
 /// left out. Either is a problem.
-pub(super) fn cards(annotations: &Annotations, problems: &mut Problems) -> Vec<Card> {
+pub(in crate::kube::convert) fn cards(
+    annotations: &Annotations,
+    problems: &mut Problems,
+) -> Vec<CardFacts> {
     let Some(text) = annotations.get(HAMI_REGISTER) else {
         return Vec::new();
     };
@@ -89,7 +72,7 @@ pub(super) fn cards(annotations: &Annotations, problems: &mut Problems) -> Vec<C
     let entries = problems.at_most(CARDS_MAX, &entries, keys::annotation(HAMI_REGISTER));
     let cordoned = annotations.get(CORDON).unwrap_or_default();
     let cordoned: Vec<&str> = cordoned.split(',').map(str::trim).collect();
-    let mut cards: Vec<Card> = Vec::with_capacity(entries.len());
+    let mut cards: Vec<CardFacts> = Vec::with_capacity(entries.len());
     for entry in entries {
         match card(entry, &cordoned) {
             Ok(card) if cards.iter().any(|known| known.id == card.id) => {
@@ -163,7 +146,7 @@ fn truth(text: &str) -> Result<bool, String> {
 }
 
 /// A card that makes sense. Annotations of pods name cards by their ids, between separators.
-fn card(entry: &Entry, cordoned: &[&str]) -> Result<Card, String> {
+fn card(entry: &Entry, cordoned: &[&str]) -> Result<CardFacts, String> {
     let id = &*entry.id;
     if !(1..=limits::TEXT).contains(&id.len()) || id.contains([',', ':', ';']) {
         return Err(format!("names a card `{id}`"));
@@ -175,15 +158,15 @@ fn card(entry: &Entry, cordoned: &[&str]) -> Result<Card, String> {
         )),
     };
     let closed = if !entry.health {
-        Some(Closed::Unhealthy)
+        Some(CardClosed::Unhealthy)
     } else if cordoned.contains(&id) {
-        Some(Closed::Cordoned)
+        Some(CardClosed::Cordoned)
     } else if ["", HAMI_CORE].contains(&&*entry.mode) {
         None
     } else {
-        Some(Closed::OtherMode)
+        Some(CardClosed::OtherMode)
     };
-    Ok(Card {
+    Ok(CardFacts {
         id: id.into(),
         model: entry.model.clone(),
         memory_mib: within("devmem", entry.devmem, i32::MAX.unsigned_abs())?.into(),

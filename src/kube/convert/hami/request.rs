@@ -1,40 +1,61 @@
 //! What one container asks of HAMi's cards.
 
 use crate::kube::convert::problems::Problems;
-use crate::kube::convert::quantity;
 use crate::kube::convert::resources::ContainerField;
-use crate::kube::objects::{Container, Quantity, Resources};
+use crate::kube::convert::{quantity, resources};
+use crate::kube::objects::{Container, PodSpec, Quantity, Resources};
+use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
 use std::fmt;
 
 /// The resource of which each piece is a card, or with HAMi a slot on a card.
-pub(super) const GPU: &str = "nvidia.com/gpu";
+pub(in crate::kube::convert) const GPU: &str = "nvidia.com/gpu";
 const MEMORY: &str = "nvidia.com/gpumem";
 const MEMORY_PERCENT: &str = "nvidia.com/gpumem-percentage";
 const POWER: &str = "nvidia.com/gpucores";
 
 /// The resources by which a part of a card is asked for.
-pub(super) const PARTS: [&str; 3] = [MEMORY, MEMORY_PERCENT, POWER];
+pub(in crate::kube::convert) const PARTS: [&str; 3] = [MEMORY, MEMORY_PERCENT, POWER];
 
 /// The most cards of a node.
 const CARDS_MAX: u64 = 256;
 /// The largest number that HAMi reads.
 const NUMBER_MAX: u64 = i32::MAX.unsigned_abs() as u64;
 
-/// What a container asks of each of some cards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
-    /// How many cards.
-    pub(super) count: u64,
-    /// How much computing power of each card; 0: what is left over.
-    pub(super) percent: u64,
-    pub(super) memory: Memory,
+/// The one container of a pod that asks for cards, if it asks for parts of them and is neither an
+/// init container nor a sidecar; with its place among all containers, init containers first. Other
+/// pods with parts of cards are not supported.
+pub(in crate::kube::convert) fn the_one_that_asks(
+    spec: &PodSpec,
+) -> Option<(usize, ContainerField, &Container)> {
+    let mut asking = resources::all_containers(spec)
+        .enumerate()
+        .filter(|(_, (_, container))| asks_for_cards(container) || asks_for_parts(container));
+    let (index, (field, container)) = asking.next()?;
+    let is_supported = asking.next().is_none() && !field.is_init() && asks_for_parts(container);
+    is_supported.then_some((index, field, container))
 }
 
-/// How much memory of each card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Memory {
-    Mib(u64),
-    Percent(u64),
+/// What a pod asks of cards that HAMi divides, and where the container stands that asks.
+pub(in crate::kube::convert) fn need(
+    spec: &PodSpec,
+    problems: &mut Problems,
+) -> Option<(CardNeed, CardEntries)> {
+    let (index, field, container) = the_one_that_asks(spec)?;
+    let need = of(container, field, problems)?;
+    let after = resources::all_containers(spec).skip(index + 1).count();
+    let entries = CardEntries {
+        before: u32::try_from(index).ok()?,
+        after: u32::try_from(after).ok()?,
+    };
+    Some((need, entries))
+}
+
+fn asks_for_cards(container: &Container) -> bool {
+    let asked = container
+        .resources
+        .as_ref()
+        .and_then(|resources| asked(resources, GPU));
+    asked.is_some_and(|(.., Quantity(text))| quantity::thousandths(text) != Ok(0))
 }
 
 /// Whether a container asks for parts of cards.
@@ -53,7 +74,7 @@ pub(super) fn of(
     container: &Container,
     field: ContainerField,
     problems: &mut Problems,
-) -> Option<Request> {
+) -> Option<CardNeed> {
     let resources = container.resources.as_ref()?;
     let mut reader = Reader {
         resources,
@@ -84,18 +105,14 @@ pub(super) fn of(
         return None;
     }
     let memory = match (memory_mib, memory_percent) {
-        (Some(mib), _) => Memory::Mib(mib),
-        (None, percent) => Memory::Percent(percent.unwrap_or(100)),
+        (Some(mib), _) => CardMemory::Mib(mib),
+        (None, percent) => CardMemory::Percent(u32::try_from(percent.unwrap_or(100)).ok()?),
     };
     // Whoever gets a whole card is not to share its computing power either.
-    let is_exclusive = memory == Memory::Percent(100) || memory_percent == Some(100);
+    let is_exclusive = memory == CardMemory::Percent(100) || memory_percent == Some(100);
     let default_percent = if is_exclusive { 100 } else { 0 };
-    let request = Request {
-        count: count?,
-        percent: power_percent.unwrap_or(default_percent).min(100),
-        memory,
-    };
-    reader.is_sound.then_some(request)
+    let percent = power_percent.unwrap_or(default_percent).min(100);
+    CardNeed::new(count?, 10 * percent, memory).filter(|_| reader.is_sound)
 }
 
 /// What is asked of a resource: by the limit, else by the request; and in which of the two lists.

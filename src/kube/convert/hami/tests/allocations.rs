@@ -1,17 +1,18 @@
 use super::{cases, with_problems};
-use crate::kube::convert::hami::allocation::{Part, parts, written};
+use crate::kube::convert::hami::allocation::{annotations, parts, written};
 use crate::kube::objects::Pod;
-use gpu_batch_policies::facts::Problem;
+use gpu_batch_policies::command::{Bind, CardAssignment, PodReference};
+use gpu_batch_policies::facts::{CardEntries, CardPart, Problem, Uid};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn read(pod: &Value) -> (Vec<Part>, Vec<Problem>) {
+fn read(pod: &Value) -> (Vec<CardPart>, Vec<Problem>) {
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
     with_problems(|problems| parts(&pod, problems))
 }
 
-fn part(card: &str, slots: u64, percent: u64, memory_mib: u64) -> Part {
-    Part {
+fn part(card: &str, slots: u64, percent: u64, memory_mib: u64) -> CardPart {
+    CardPart {
         card: card.into(),
         slots: slots.try_into().unwrap(),
         thousandths: (10 * percent).try_into().unwrap(),
@@ -24,7 +25,7 @@ fn number(device: &Value, name: &str) -> u64 {
 }
 
 /// What the containers hold together.
-fn side_by_side(containers: &Value) -> Vec<Part> {
+fn side_by_side(containers: &Value) -> Vec<CardPart> {
     let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
     let containers = containers.as_array().unwrap().iter();
     for device in containers.flat_map(|devices| devices.as_array().unwrap()) {
@@ -97,7 +98,7 @@ fn what_we_write_is_what_hami_writes() {
     let cases = cases("codec", Some("pod-encode"));
     for case in &cases {
         let containers = case["input"]["containers"].as_array().unwrap().iter();
-        let containers: Vec<Vec<Part>> = containers
+        let containers: Vec<Vec<CardPart>> = containers
             .map(|devices| {
                 let devices = devices.as_array().unwrap().iter();
                 let part = |of: &Value| {
@@ -156,4 +157,39 @@ fn the_rest_of_an_unreadable_allocation_counts() {
             "`c,NVIDIA` is no part of a card",
         ]
     );
+}
+
+#[test]
+fn a_binding_says_what_hamis_plugin_reads() {
+    let assignment = CardAssignment {
+        entries: CardEntries {
+            before: 2,
+            after: 1,
+        },
+        at_ms: 1_795_255_200_999,
+    };
+    let bind = Bind {
+        pod: PodReference {
+            namespace: "team".into(),
+            name: "pair-0".into(),
+            uid: Uid(1),
+        },
+        node: "n1".into(),
+        cards: vec![part("GPU-a", 1, 30, 3_000), part("GPU-b", 1, 30, 3_000)],
+        assignment: Some(assignment),
+        queue: "team".into(),
+        pod_group: None,
+        minima: Vec::new(),
+    };
+    let cards = ";;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;;";
+    let expected = [
+        ("hami.io/vgpu-node", "n1"),
+        ("hami.io/vgpu-time", "1795255200"),
+        ("hami.io/vgpu-devices-to-allocate", cards),
+        ("hami.io/vgpu-devices-allocated", cards),
+        ("hami.io/bind-phase", "allocating"),
+        ("hami.io/bind-time", "1795255200"),
+    ];
+    let expected = expected.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(annotations(&bind, &assignment), expected);
 }

@@ -1,25 +1,25 @@
 use super::{annotations, cases, with_problems};
-use crate::kube::convert::hami::register::{Card, Closed, cards};
-use gpu_batch_policies::facts::Problem;
+use crate::kube::convert::hami::register::cards;
+use gpu_batch_policies::facts::{CardClosed, CardFacts, Problem};
 use serde_json::{Value, json};
 
-fn read(annotations_of_node: &Value) -> (Vec<Card>, Vec<Problem>) {
+fn read(annotations_of_node: &Value) -> (Vec<CardFacts>, Vec<Problem>) {
     let annotations = annotations(annotations_of_node);
     with_problems(|problems| cards(&annotations, problems))
 }
 
-fn read_text(register: &str) -> (Vec<Card>, Vec<Problem>) {
+fn read_text(register: &str) -> (Vec<CardFacts>, Vec<Problem>) {
     read(&json!({"hami.io/node-nvidia-register": register}))
 }
 
 /// The card that HAMi has read, and whether it makes sense.
-fn of_hami(device: &Value) -> (Card, bool) {
+fn of_hami(device: &Value) -> (CardFacts, bool) {
     let number = |name: &str| device[name].as_i64().unwrap();
     let text = |name: &str| device[name].as_str().unwrap();
     let positive = |name: &str| u32::try_from(number(name)).unwrap_or(0);
     let in_core = ["", "hami-core"].contains(&text("mode"));
     let healthy = device["health"] == json!(true);
-    let card = Card {
+    let card = CardFacts {
         id: text("id").into(),
         model: text("type").into(),
         memory_mib: positive("devmem").into(),
@@ -27,8 +27,8 @@ fn of_hami(device: &Value) -> (Card, bool) {
         slots: positive("count"),
         numa: positive("numa"),
         closed: match (healthy, in_core) {
-            (false, _) => Some(Closed::Unhealthy),
-            (true, false) => Some(Closed::OtherMode),
+            (false, _) => Some(CardClosed::Unhealthy),
+            (true, false) => Some(CardClosed::OtherMode),
             (true, true) => None,
         },
     };
@@ -42,7 +42,11 @@ fn of_hami(device: &Value) -> (Card, bool) {
 }
 
 /// Compares with what HAMi answers; returns whether HAMi has refused the register.
-fn compare(case: &Value, answer: &Value, (cards, problems): (Vec<Card>, Vec<Problem>)) -> bool {
+fn compare(
+    case: &Value,
+    answer: &Value,
+    (cards, problems): (Vec<CardFacts>, Vec<Problem>),
+) -> bool {
     let Some(devices) = answer["devices"].as_array() else {
         assert!(cards.is_empty(), "{case}: {cards:?}");
         let is_absent = case["input"]["annotations"]["hami.io/node-nvidia-register"].is_null();
@@ -53,7 +57,7 @@ fn compare(case: &Value, answer: &Value, (cards, problems): (Vec<Card>, Vec<Prob
         return true;
     };
     let (sound, nonsense): (Vec<_>, Vec<_>) = devices.iter().map(of_hami).partition(|it| it.1);
-    let mut expected: Vec<Card> = sound.into_iter().map(|(card, _)| card).collect();
+    let mut expected: Vec<CardFacts> = sound.into_iter().map(|(card, _)| card).collect();
     expected.sort_by(|one, other| one.id.cmp(&other.id));
     assert_eq!(cards, expected, "{case}");
     assert_eq!(problems.len(), nonsense.len(), "{case}: {problems:?}");
@@ -168,8 +172,12 @@ fn cordoned_cards_are_closed() {
     let (cards, problems) = read(&json!({
         "hami.io/node-nvidia-register": register, "hami.io/device-cordon": "GPU-b , GPU-c,GPU-x"
     }));
-    let closed: Vec<Option<Closed>> = cards.iter().map(|card| card.closed).collect();
-    let expected = [None, Some(Closed::Cordoned), Some(Closed::Unhealthy)];
+    let closed: Vec<Option<CardClosed>> = cards.iter().map(|card| card.closed).collect();
+    let expected = [
+        None,
+        Some(CardClosed::Cordoned),
+        Some(CardClosed::Unhealthy),
+    ];
     assert_eq!(closed, expected);
     assert!(problems.is_empty());
 }

@@ -1,8 +1,8 @@
 use super::{cases, with_problems};
-use crate::kube::convert::hami::request::{Memory, Request, asks_for_parts, of};
+use crate::kube::convert::hami::request::{asks_for_parts, need, of, the_one_that_asks};
 use crate::kube::convert::resources::all_containers;
 use crate::kube::objects::{Pod, PodSpec};
-use gpu_batch_policies::facts::Problem;
+use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed, Problem};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn spec(pod: &Value) -> PodSpec {
 }
 
 /// The requests of all containers, init containers first.
-fn read(spec: &PodSpec) -> Vec<(Option<Request>, Vec<Problem>)> {
+fn read(spec: &PodSpec) -> Vec<(Option<CardNeed>, Vec<Problem>)> {
     let containers = all_containers(spec);
     let read = |(field, container)| with_problems(|problems| of(container, field, problems));
     containers.map(read).collect()
@@ -34,12 +34,14 @@ fn has_defaults(case: &Value) -> bool {
 
 /// A request in HAMi's words. Without a percentage HAMi notes 101; with memory the percentage does
 /// not count.
-fn in_hamis_words(request: Request) -> [u64; 4] {
-    let (memory_mib, percent) = match request.memory {
-        Memory::Mib(mib) => (mib, 0),
-        Memory::Percent(percent) => (0, percent),
+fn in_hamis_words(request: CardNeed) -> [u64; 4] {
+    let (memory_mib, percent) = match request.memory() {
+        CardMemory::Any => panic!("HAMi counts the memory of every pod"),
+        CardMemory::Mib(mib) => (mib, 0),
+        CardMemory::Percent(percent) => (0, percent.into()),
     };
-    [request.count, request.percent, memory_mib, percent]
+    let power_percent = u64::from(request.thousandths()) / 10;
+    [request.count().into(), power_percent, memory_mib, percent]
 }
 
 fn of_hami(answer: &Value) -> [u64; 4] {
@@ -80,7 +82,7 @@ enum Compared {
 }
 
 fn compare(
-    (found, problems): &(Option<Request>, Vec<Problem>),
+    (found, problems): &(Option<CardNeed>, Vec<Problem>),
     raw: &Value,
     mutated: &Value,
     case: &Value,
@@ -163,7 +165,7 @@ fn container(limits: Value) -> Value {
     json!({"resources": {"limits": limits}})
 }
 
-fn check(container: Value, expected: Result<Request, (&str, &str)>) {
+fn check(container: Value, expected: Result<CardNeed, (&str, &str)>) {
     let text = container.to_string();
     let spec = spec(&json!({"spec": {"containers": [container]}}));
     let (found, problems) = read(&spec).remove(0);
@@ -182,32 +184,28 @@ fn check(container: Value, expected: Result<Request, (&str, &str)>) {
 
 #[test]
 fn a_part_is_memory_in_mib_or_percent_and_computing_power() {
-    let request = |count, percent, memory| Request {
-        count,
-        percent,
-        memory,
-    };
+    let request = |count, percent: u64, memory| CardNeed::new(count, 10 * percent, memory).unwrap();
     for (limits, expected) in [
         (
             json!({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000"}),
-            request(2, 0, Memory::Mib(3_000)),
+            request(2, 0, CardMemory::Mib(3_000)),
         ),
         (
             json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "50"}),
-            request(1, 0, Memory::Percent(50)),
+            request(1, 0, CardMemory::Percent(50)),
         ),
         (
             json!({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "30"}),
-            request(1, 30, Memory::Percent(100)),
+            request(1, 30, CardMemory::Percent(100)),
         ),
         (
             json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2k", "nvidia.com/gpucores": "130",
             "nvidia.com/gpumem-percentage": "10"}),
-            request(1, 100, Memory::Mib(2_000)),
+            request(1, 100, CardMemory::Mib(2_000)),
         ),
         (
             json!({"nvidia.com/gpu": "1"}),
-            request(1, 100, Memory::Percent(100)),
+            request(1, 100, CardMemory::Percent(100)),
         ),
     ] {
         check(container(limits), Ok(expected));
@@ -264,4 +262,29 @@ fn whole_cards_are_no_parts() {
         let (_, container) = all_containers(&spec).next().unwrap();
         assert_eq!(asks_for_parts(container), expected);
     }
+}
+
+#[test]
+fn the_entry_of_the_container_that_asks_is_behind_those_of_init_containers() {
+    let parts = container(json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}));
+    let whole = container(json!({"nvidia.com/gpu": "1"}));
+    let none = container(json!({"nvidia.com/gpu": "0", "cpu": "1"}));
+    let place = |init: &[&Value], containers: &[&Value]| {
+        let pod = json!({"spec": {"initContainers": init, "containers": containers}});
+        let spec = spec(&pod);
+        let (needed, problems) = with_problems(|problems| need(&spec, problems));
+        assert!(problems.is_empty(), "{pod}");
+        assert_eq!(needed.is_some(), the_one_that_asks(&spec).is_some());
+        needed.map(|(_, CardEntries { before, after })| (before, after))
+    };
+    assert_eq!(place(&[], &[&parts]), Some((0, 0)));
+    assert_eq!(
+        place(&[&none, &none], &[&none, &parts, &none]),
+        Some((3, 1))
+    );
+    // Not supported: several containers, init containers, whole cards.
+    assert_eq!(place(&[], &[&parts, &parts]), None);
+    assert_eq!(place(&[], &[&whole, &parts]), None);
+    assert_eq!(place(&[&parts], &[&none]), None);
+    assert_eq!(place(&[], &[&whole]), None);
 }
