@@ -90,7 +90,6 @@ async fn serve(cluster: &Cluster, node: &str) -> bool {
         return false;
     };
     let [time, namespace, name] = lock.split(',').collect::<Vec<_>>().try_into().unwrap();
-    assert!(time.len() == 20 && time.ends_with('Z'), "{lock}");
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     // Of a lock whose pod is gone, or is not bound yet, the plugin makes nothing.
     let Ok(pod) = cluster.get(&path).await else {
@@ -101,6 +100,7 @@ async fn serve(cluster: &Cluster, node: &str) -> bool {
         return false;
     }
     assert_eq!(waiting, [name]);
+    assert!(time.len() == 20 && time.ends_with('Z'), "{lock}");
     assert_eq!(annotations["hami.io/vgpu-node"], node);
     assert!(annotations["hami.io/bind-time"].is_string());
     let listed = annotations[TO_ALLOCATE].as_str().unwrap();
@@ -216,13 +216,12 @@ async fn a_gang_shares_cards_of_two_nodes_one_pod_of_a_node_at_a_time() {
         );
     }
 
-    // Two cards have room for one pod more each, and none for half a card.
-    cluster
-        .create(&cluster.pod("half", 1, &part(8_000, 50)))
-        .await;
-    cluster.pod_waits("half", "Unschedulable").await;
+    // No card has fewer than one of them, so that at most 11,000 MiB are free.
+    let large = cluster.pod("large", 1, &part(12_000, 50));
+    cluster.create(&large).await;
+    cluster.pod_waits("large", "Unschedulable").await;
     cluster.create(&cluster.pod("plain", 1, &json!({}))).await;
-    cluster.pod_waits("plain", "Unschedulable").await;
+    cluster.pod_waits("plain", "Unsupported").await;
 }
 
 #[tokio::test]
@@ -314,8 +313,9 @@ async fn a_plugin_that_serves_nobody_holds_up_the_pods_after_the_first() {
         )
     })
     .await;
-    // Its holder is gone, so that nobody waits for it.
+    // Once somebody gives the lock back, as the plugin would have done, the next pod has its turn.
     cluster.delete(&cluster.pod_path("a")).await;
+    unlock(&cluster, &node).await;
     cluster.bound(&second).await;
     serve_all(&cluster, &[&node], 1).await;
 }
