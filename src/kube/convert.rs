@@ -12,6 +12,7 @@ mod alignment;
 mod disruption;
 mod document;
 mod fields;
+mod hami;
 mod hints;
 mod identity;
 mod job;
@@ -39,6 +40,7 @@ pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
 pub use preference::ClusterPreferences;
 
+pub(crate) use hami::{CARD_LOCK, NODE_OF_CARDS, annotations_of_cards, written_card_lock};
 pub(crate) use identity::named_uid;
 pub(crate) use keys::{OF_BINDINGS, OF_LIFTING, of_owner as unknown_keys_of_owner};
 pub(crate) use storage::SELECTED_NODE;

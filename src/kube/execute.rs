@@ -8,6 +8,7 @@ mod claims;
 mod classify;
 mod exchange;
 mod lease;
+mod nodes;
 mod pods;
 mod telling;
 mod translate;

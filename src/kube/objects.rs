@@ -26,7 +26,7 @@ pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use numa::{NodeResourceTopology, TopologyAttribute, TopologyZone, ZoneResource};
 pub use pod::{
     Condition, Container, ContainerPort, ContainerStatus, NamedObject, Pod, PodSpec, PodStatus,
-    Resources, RestartRule, SchedulingGroup,
+    Resources, RestartRule, SchedulingGroup, SecurityContext,
 };
 pub use rules::{
     Affinity, ClaimSource, ImageSource, LabelSelector, NodeAffinity, NodeSelector,

@@ -20,6 +20,7 @@ mod disturbances;
 mod explain;
 mod extender;
 mod gangs;
+mod hami;
 mod harness;
 mod health;
 mod http;

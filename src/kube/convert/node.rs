@@ -1,14 +1,14 @@
 //! Nodes.
 
 use super::problems::Problems;
-use super::{Converter, Watched, identity, limits, resources, shape};
+use super::{Converter, Watched, hami, identity, limits, resources, shape};
 use crate::kube::objects::{
     self, ContainerImage, Meta, Node, NodeStatus, Pairs, Quantity, protobuf,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    Amounts, ConditionStatus, HAMI_REGISTER, Labels, NodeCondition, NodeFacts, NodeFeature,
-    NodeImage, Readiness, Taint, TaintEffect,
+    Amounts, CardClosed, CardFacts, ConditionStatus, HAMI_REGISTER, Labels, NodeCondition,
+    NodeFacts, NodeFeature, NodeImage, Readiness, Taint, TaintEffect,
 };
 
 impl Watched for Node {
@@ -56,6 +56,8 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     let features = features(declared.unwrap_or_default());
     let readiness = readiness(&node.status, converter);
     let conditions = conditions(&node.status, converter);
+    let cards = cards(&node.metadata, &allocatable, &mut problems);
+    let card_lock = hami::lock(&node.metadata.annotations);
     let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
     let mut labels = node.metadata.labels.0;
     let labels_whole = labels.len() <= limits::PAIRS;
@@ -74,15 +76,26 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         allocatable,
         capacity,
         features,
-        // The device plugin chooses the cards and does not say which.
-        cards: Vec::new(),
-        card_lock: None,
+        cards,
+        card_lock,
         images: match converter.preferences.image_locality {
             true => images(node.status.images.unwrap_or_default()),
             false => Vec::new(),
         },
         problems: problems.into_vec(),
     }
+}
+
+/// The cards that HAMi's device plugin lists. Where the node offers none of its slots, the plugin does
+/// not run, and the list is from when it ran.
+fn cards(meta: &Meta, allocatable: &Amounts, problems: &mut Problems) -> Vec<CardFacts> {
+    let mut cards = hami::cards(&meta.annotations, problems);
+    if !allocatable.iter().any(|(name, _)| **name == *hami::GPU) {
+        for card in &mut cards {
+            card.closed = Some(CardClosed::Unhealthy);
+        }
+    }
+    cards
 }
 
 /// The images of a node, by each of their names. A size that makes no sense counts as none.

@@ -1,7 +1,7 @@
 //! Pods.
 
 use super::problems::{Problems, shortened};
-use super::{Converter, Watched, hints, identity, keys, limits, shape};
+use super::{Converter, Watched, hami, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
@@ -67,6 +67,8 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
     facts.hints = hints;
+    let asked = hami::need(&pod.spec, &mut Problems::default());
+    facts.card_entries = asked.map_or_else(CardEntries::default, |(_, entries)| entries);
     facts.gates = gates(pod, &mut problems);
     facts.pod_group = label(pod, keys::POD_GROUP, &mut problems);
     facts.sub_group = label(pod, keys::SUB_GROUP, &mut problems);
@@ -137,7 +139,7 @@ fn outline(
         planned_node: None,
         node: named_node(pod.spec.node_name.as_deref()),
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
-        cards: Vec::new(),
+        cards: hami::parts(pod, &mut Problems::default()),
         card_entries: CardEntries::default(),
         phase,
         is_misaligned: pod.status.reason.as_deref() == Some(MISALIGNED),

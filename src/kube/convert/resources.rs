@@ -13,7 +13,7 @@ use std::fmt;
 pub(super) type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
 /// Resources by which HAMi divides cards. No node offers them, and the kubelet does not look at
-/// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
+/// them, so they take no room; what they ask of cards is read by `hami`.
 pub(super) const VIRTUAL: [&str; 4] = [
     "nvidia.com/gpucores",
     "nvidia.com/gpumem",

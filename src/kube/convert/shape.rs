@@ -2,7 +2,7 @@
 
 use super::preference::ClusterPreferences;
 use super::problems::Problems;
-use super::{alignment, limits, preference, relation, resources, selector, unsupported};
+use super::{alignment, hami, limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
     HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
@@ -19,7 +19,7 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         requests: resources::requests(pod, problems),
         largest_container: resources::largest_container(spec),
         aligned: alignment::aligned(spec),
-        cards: None,
+        cards: hami::need(spec, problems).map(|(need, _)| need),
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
@@ -30,6 +30,9 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         volumes: None,
         unsupported,
     };
+    if shape.cards.is_some() {
+        leave_slots_out(&mut shape);
+    }
     shape.unsupported.truncate(limits::PROBLEMS);
     let text = text_of(&shape);
     if text > limits::SHAPE_TEXT {
@@ -47,6 +50,24 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         shape.preferences = None;
     }
     shape
+}
+
+/// Slots on cards do not count beside the cards themselves.
+fn leave_slots_out(shape: &mut PodShape) {
+    let PodShape {
+        requests,
+        largest_container,
+        aligned,
+        ..
+    } = shape;
+    let of_containers = aligned.iter_mut().map(|container| &mut container.amounts);
+    for amounts in [requests, largest_container]
+        .into_iter()
+        .chain(of_containers)
+    {
+        amounts.retain(|(name, _)| **name != *hami::GPU);
+    }
+    aligned.retain(|container| !container.amounts.is_empty());
 }
 
 /// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).

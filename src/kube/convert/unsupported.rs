@@ -4,8 +4,8 @@
 //! the field were not there. HAMi's and KAI's scoring policies, which only order nodes, are not
 //! used yet, and hold no pod.
 
-use super::keys;
 use super::resources::{self, ContainerField};
+use super::{hami, keys};
 use crate::kube::objects::{Container, Pod};
 
 /// Annotations by which users ask other schedulers for a part of a card or for certain cards.
@@ -49,8 +49,9 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     if !of_pod.unwrap_or_default().is_empty() {
         fields.push("spec.resources.claims".into());
     }
+    let has_parts = hami::the_one_that_asks(spec).is_some();
     for (field, container) in resources::all_containers(spec) {
-        in_container(field, container, &mut fields);
+        in_container(field, container, has_parts, &mut fields);
     }
     for name in ANNOTATIONS {
         if pod.metadata.annotations.get(name).is_some() {
@@ -60,12 +61,19 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     fields
 }
 
-fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {
+/// `has_parts`: whether the pod gets the parts of cards that it asks for.
+fn in_container(
+    field: ContainerField,
+    container: &Container,
+    has_parts: bool,
+    fields: &mut Vec<Box<str>>,
+) {
     if let Some(resources) = &container.resources {
         if !resources.claims.as_deref().unwrap_or_default().is_empty() {
             fields.push(format!("{field}.resources.claims").into());
         }
-        for name in resources::VIRTUAL {
+        let virtual_ones = resources::VIRTUAL.into_iter();
+        for name in virtual_ones.filter(|name| !has_parts || !hami::PARTS.contains(name)) {
             if resources.limits.get(name).is_some() {
                 fields.push(format!("{field}.resources.limits[{name}]").into());
             } else if resources.requests.get(name).is_some() {

@@ -96,6 +96,11 @@ fn admission_refuses(answer: &Answer) -> bool {
     denied || (reason == INTERNAL_ERROR && message.starts_with(NOT_CALLED))
 }
 
+/// Whether a webhook has stopped the request.
+pub(super) fn is_denied(answer: &Result<Answer, ExchangeError>) -> bool {
+    answer.as_ref().is_ok_and(admission_refuses)
+}
+
 /// Whether the API server does not accept who we are. A webhook that denies with 401 does not mean
 /// that.
 pub(super) fn is_unauthorized(answer: &Answer) -> bool {

@@ -2,7 +2,7 @@
 
 use super::classify::classify;
 use super::exchange::{Answer, ExchangeError, Request, STRATEGIC_MERGE_PATCH};
-use crate::kube::convert::{OF_BINDINGS, OF_LIFTING};
+use crate::kube::convert::{NODE_OF_CARDS, OF_BINDINGS, OF_LIFTING, annotations_of_cards};
 use crate::kube::format::micros;
 use gpu_batch_policies::command::{Bind, EvictionCause, Lift, PodReference};
 use gpu_batch_policies::event::{Outcome, PodSeen};
@@ -10,6 +10,9 @@ use gpu_batch_policies::facts::{GANG_GATE, UnixMs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
+
+/// The most bytes in the value of a label.
+const LABEL_MAX: usize = 63;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,6 +31,9 @@ struct BindingMetadata<'a> {
     uid: String,
     /// Annotations that the API server adds to the pod in the same write.
     annotations: BTreeMap<&'static str, String>,
+    /// Labels that it adds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<&'static str, &'a str>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +57,7 @@ pub(super) fn bind(bind: &Bind) -> Request {
                 name,
                 uid: bind.pod.uid.to_string(),
                 annotations: annotations(bind),
+                labels: labels(bind),
             },
             target: Target {
                 api_version: "v1",
@@ -66,9 +73,17 @@ fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
     let pod_group = bind.pod_group.as_deref().map(str::to_owned);
     let written: [_; OF_BINDINGS.len()] = [queue, pod_group, minimum(&bind.minima)];
     let named = OF_BINDINGS.into_iter().zip(written);
-    named
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
+    let named = named.filter_map(|(name, value)| Some((name, value?)));
+    let of_cards = bind.assignment.as_ref();
+    let of_cards = of_cards.map(|assignment| annotations_of_cards(bind, assignment));
+    named.chain(of_cards.into_iter().flatten()).collect()
+}
+
+/// The label by which HAMi's monitor finds a pod. No value of a label is longer.
+fn labels(bind: &Bind) -> BTreeMap<&'static str, &str> {
+    let node = bind.assignment.map(|_| &*bind.node);
+    let node = node.filter(|node| node.len() <= LABEL_MAX);
+    node.map(|node| (NODE_OF_CARDS, node)).into_iter().collect()
 }
 
 /// The minima as an annotation: `3`, or with sub-groups `2/1/3`, from the gang's down to the

@@ -1,3 +1,4 @@
+mod nodes;
 mod telling;
 
 use super::fixtures::{TEN_O_CLOCK_MS, answered, bind_of, gang_patch_of, write_lease};

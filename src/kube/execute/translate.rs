@@ -3,7 +3,7 @@
 
 use super::exchange::{Answer, ExchangeError, Request};
 use super::lease::LeaseName;
-use super::{claims, classify, lease, pods, telling};
+use super::{claims, classify, lease, nodes, pods, telling};
 use gpu_batch_policies::command::{Action, CommandId, LockCards, StatusPatch, UnlockCards};
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::{GroupSource, UnixMs};
@@ -34,10 +34,8 @@ pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
         Action::Lift(lift) => pods::lift(lift, stamp.now_ms),
         Action::SelectNode(select) => claims::select_node(select),
         Action::KeepVolume(keep) => claims::keep_volume(keep),
-        Action::LockCards(LockCards { node, .. })
-        | Action::UnlockCards(UnlockCards { node, .. }) => {
-            Request::get(format!("/api/v1/nodes/{node}"))
-        }
+        Action::LockCards(lock) => nodes::lock_cards(lock),
+        Action::UnlockCards(unlock) => nodes::unlock_cards(unlock),
         Action::Observe(pod) => pods::observe(pod),
         Action::PatchStatus(patch) => telling::patch(patch, stamp.scheduler),
         Action::Lease(request) => {
@@ -55,9 +53,7 @@ pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcom
     match action {
         Action::Observe(pod) => pods::observed(pod, answer),
         Action::Lease(request) => lease::outcome(request, answer),
-        Action::LockCards(_) | Action::UnlockCards(_) => Outcome::Refused {
-            message: "cards of HAMi are not assigned yet".into(),
-        },
+        Action::LockCards(_) | Action::UnlockCards(_) => nodes::outcome(&answer),
         Action::Bind(_)
         | Action::Evict(_)
         | Action::Lift(_)

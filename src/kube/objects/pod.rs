@@ -111,6 +111,8 @@ pub struct Container {
     pub restart_policy: Option<Box<str>>,
     /// `restartPolicyRules`.
     pub restart_policy_rules: Option<Vec<RestartRule>>,
+    /// `securityContext`.
+    pub security_context: Option<SecurityContext>,
 }
 
 impl Container {
@@ -119,6 +121,21 @@ impl Container {
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy.as_deref() == Some("Always")
     }
+
+    /// Whether the container may do on its node whatever it wants.
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        let context = self.security_context.as_ref();
+        context.and_then(|context| context.privileged) == Some(true)
+    }
+}
+
+/// `securityContext` of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct SecurityContext {
+    /// `privileged`.
+    pub privileged: Option<bool>,
 }
 
 /// One of `restartPolicyRules`.

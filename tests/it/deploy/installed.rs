@@ -11,6 +11,7 @@ use super::Program;
 use super::requests::allowed;
 use crate::chart::{CHART, Helm};
 use crate::cluster::{self, Cluster, stays, until};
+use crate::hami;
 use crate::http;
 use crate::numa;
 use crate::volumes::{claims, disk, selected, storage_class, with_claim};
@@ -132,6 +133,7 @@ async fn whatever_it_does(cluster: &Cluster, node: &str) {
     a_gate_is_lifted(cluster).await;
     a_claim_is_told_its_node(cluster).await;
     a_disk_is_kept_for_a_claim(cluster, node).await;
+    hami::a_pod_gets_a_part_of_a_card(cluster).await;
     an_answer_is_lost(cluster).await;
     let lease = cluster.get(LEASE).await.unwrap();
     assert_ne!(

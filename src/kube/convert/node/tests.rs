@@ -182,6 +182,48 @@ fn of_hami_it_is_kept_that_the_node_has_a_register() {
 }
 
 #[test]
+fn the_cards_of_hami_and_who_holds_their_lock_are_kept() {
+    let node = |slots: &str, register: &str| {
+        facts(json!({
+            "metadata": {"annotations": {
+                "hami.io/node-nvidia-register": register,
+                "hami.io/mutex.lock": "2026-11-21T10:00:00Z,team,pair-0",
+            }},
+            "status": {"allocatable": {"nvidia.com/gpu": slots}},
+        }))
+    };
+    let found = node(
+        "10",
+        "GPU-1,10,81559,100,NVIDIA-NVIDIA H100 80GB HBM3,1,true:",
+    );
+    let card = CardFacts {
+        id: "GPU-1".into(),
+        model: "NVIDIA-NVIDIA H100 80GB HBM3".into(),
+        memory_mib: 81_559,
+        thousandths: 1_000,
+        slots: 10,
+        numa: 1,
+        closed: None,
+    };
+    assert_eq!(found.cards, [card]);
+    let lock = found.card_lock.unwrap();
+    assert_eq!(lock.holder, Some(("team".into(), "pair-0".into())));
+    assert_eq!(lock.at_ms, Some(1_795_255_200_000));
+    assert_eq!(found.problems, []);
+
+    // The plugin does not run.
+    let found = node("0", "GPU-1,10,81559,100,T4,1,true:");
+    assert_eq!(found.cards[0].closed, Some(CardClosed::Unhealthy));
+    let found = node("10", "GPU-1,10,81559");
+    assert_eq!(found.cards, []);
+    let problem = &found.problems[0];
+    assert_eq!(
+        &*problem.field,
+        "metadata.annotations[hami.io/node-nvidia-register]"
+    );
+}
+
+#[test]
 fn of_the_declared_features_those_are_kept_that_pods_need() {
     let declared = ["Else", "UserNamespacesHostNetworkSupport", "Else"];
     let status = json!({"declaredFeatures": declared});

@@ -1,5 +1,5 @@
 use super::*;
-use gpu_batch_policies::facts::{Problem, Uid};
+use gpu_batch_policies::facts::{CardPart, Problem, Uid};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -425,5 +425,36 @@ fn pods_of_all_schedulers_have_their_claims_each_once_and_sorted() {
 fn a_volume_that_names_no_claim_is_a_problem() {
     let own = own_facts(json!({"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}));
     let field = "spec.volumes[0].persistentVolumeClaim.claimName";
+    assert_eq!(&*own.problems[0].field, field);
+}
+
+#[test]
+fn the_cards_that_pods_hold_are_read_of_all_and_the_entries_of_ours() {
+    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"});
+    let mut pod = json!({
+        "metadata": {"annotations": {"hami.io/vgpu-devices-allocated": ";;a,NVIDIA,3000,30:;"}},
+        "spec": {"nodeName": "n1", "initContainers": [{"name": "i"}],
+                 "containers": [{"name": "b"}, {"name": "c", "resources": {"limits": limits}}]},
+    });
+    let part = CardPart {
+        card: "a".into(),
+        slots: 1,
+        thousandths: 300,
+        memory_mib: 3_000,
+    };
+    assert_eq!(facts(pod.clone()).unwrap().cards, [part.clone()]);
+    let own = own_facts(pod.clone());
+    assert_eq!(own.cards, [part]);
+    assert_eq!(
+        own.card_entries,
+        CardEntries {
+            before: 2,
+            after: 0
+        }
+    );
+    pod["spec"]["containers"][1]["securityContext"] = json!({"privileged": true});
+    let own = own_facts(pod);
+    assert_eq!(own.problems.len(), 1, "{:?}", own.problems);
+    let field = "spec.containers[1].securityContext.privileged";
     assert_eq!(&*own.problems[0].field, field);
 }

@@ -42,15 +42,25 @@ fn parts_of_cards_are_named() {
     check_spec(
         json!({
             "initContainers": [{"resources": {"requests": {"nvidia.com/priority": "1"}}}],
-            "containers": [{"resources": {
-                "requests": {"nvidia.com/gpumem": "3000"},
-                "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"},
-            }}],
+            "containers": [
+                {"resources": {"limits": {"nvidia.com/gpu": "1"}}},
+                {"resources": {
+                    "requests": {"nvidia.com/gpumem": "3000"},
+                    "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"},
+                }},
+            ],
         }),
         &[
             "spec.initContainers[0].resources.requests[nvidia.com/priority]",
-            "spec.containers[0].resources.limits[nvidia.com/gpumem]",
+            "spec.containers[1].resources.limits[nvidia.com/gpumem]",
         ],
+    );
+    // One container alone gets its parts, and no priority.
+    check_spec(
+        json!({"containers": [{}, {"resources": {"limits": {
+            "nvidia.com/gpu": "1", "nvidia.com/gpucores": "3", "nvidia.com/priority": "1",
+        }}}]}),
+        &["spec.containers[1].resources.limits[nvidia.com/priority]"],
     );
     check(
         json!({"metadata": {"annotations": {

@@ -108,6 +108,7 @@ static CONTAINER: Message = Message(&[
     (2, "image", Text),
     (6, "ports", List(&Inner(&CONTAINER_PORT))),
     (8, "resources", Inner(&RESOURCES)),
+    (15, "securityContext", Inner(&SECURITY_CONTEXT)),
     (24, "restartPolicy", Text),
     (25, "restartPolicyRules", List(&Inner(&RESTART_RULE))),
 ]);
@@ -118,6 +119,8 @@ static CONTAINER_PORT: Message = Message(&[
     (4, "protocol", Text),
     (5, "hostIP", Text),
 ]);
+
+static SECURITY_CONTEXT: Message = Message(&[(2, "privileged", Flag)]);
 
 static RESTART_RULE: Message = Message(&[(1, "action", Text)]);
 

@@ -1,0 +1,20 @@
+//! HAMi's annotations, and what pods ask of the cards that it divides.
+//!
+//! HAMi's device plugin lists a node's cards in an annotation of the node, and serves a pod by
+//! annotations of the pod; a lock, which is an annotation of the node, says which pod is served.
+//! Formats differ by its version: all since 2.5 are read.
+
+mod allocation;
+mod lock;
+mod register;
+mod request;
+
+pub(super) use allocation::parts;
+pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
+pub(super) use lock::lock;
+pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
+pub(super) use register::cards;
+pub(super) use request::{GPU, PARTS, need, the_one_that_asks};
+
+#[cfg(test)]
+mod tests;

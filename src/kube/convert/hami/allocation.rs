@@ -1,0 +1,145 @@
+//! The cards that pods hold, in HAMi's words: for each container, init containers first, the cards
+//! and then a semicolon.
+//!
+//! ```text
+//! ;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;
+//! ```
+//!
+//! HAMi 2.10 leaves out semicolons of containers without cards, and versions before 2.9 do not write
+//! any for init containers. Only where there is an entry for each container is it known whose it is.
+//! Else all count as if they were held side by side, so that no card is given away twice.
+
+use crate::kube::convert::keys;
+use crate::kube::convert::problems::Problems;
+use crate::kube::objects::{Pod, PodSpec};
+use gpu_batch_policies::command::{Bind, CardAssignment};
+use gpu_batch_policies::facts::CardPart;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The annotation, and label, that names the node whose device plugin is to serve a pod.
+pub(crate) const NODE: &str = "hami.io/vgpu-node";
+/// The annotation in which HAMi keeps which cards a pod holds.
+const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
+/// What HAMi's device plugin takes for a card of its own, whatever the model.
+const VENDOR: &str = "NVIDIA";
+
+/// Sums by card: slots, thousandths and MiB.
+type Sums<'a> = BTreeMap<&'a str, [u64; 3]>;
+
+/// What a pod holds of each card, by id: the maximum of what its init containers need in turn, and
+/// of what its containers need together. What cannot be read is a problem and left out.
+pub(in crate::kube::convert) fn parts(pod: &Pod, problems: &mut Problems) -> Vec<CardPart> {
+    let Some(text) = pod.metadata.annotations.get(ALLOCATED) else {
+        return Vec::new();
+    };
+    let text = text.strip_suffix(';').unwrap_or(text);
+    let entries: Vec<Sums<'_>> = text.split(';').map(|text| entry(text, problems)).collect();
+    let parts = collapsed(&pod.spec, &entries).into_iter();
+    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let parts = parts.map(|(card, [slots, thousandths, memory_mib])| CardPart {
+        card: card.into(),
+        slots: narrow(slots),
+        thousandths: narrow(thousandths),
+        memory_mib,
+    });
+    parts.collect()
+}
+
+/// The cards of one container.
+fn entry<'a>(text: &'a str, problems: &mut Problems) -> Sums<'a> {
+    let mut sums = Sums::new();
+    for text in text.split(':').filter(|text| text.contains(',')) {
+        let mut fields = text.split(',');
+        let (card, _vendor) = (fields.next().unwrap_or_default(), fields.next());
+        let numbers = [fields.next(), fields.next()];
+        let numbers = numbers.map(|text| text.and_then(|text| text.parse::<u32>().ok()));
+        if let [Some(memory_mib), Some(percent)] = numbers {
+            let part = [1, 10 * u64::from(percent), memory_mib.into()];
+            add(&mut sums, card, part);
+        } else {
+            let field = keys::annotation(ALLOCATED);
+            problems.push(field, format_args!("`{text}` is no part of a card"));
+        }
+    }
+    sums
+}
+
+fn collapsed<'a>(spec: &PodSpec, entries: &[Sums<'a>]) -> Sums<'a> {
+    let init = spec.init_containers.as_deref().unwrap_or_default();
+    let main = spec.containers.as_deref().unwrap_or_default();
+    let has_all = entries.len() == init.len() + main.len();
+    let (of_init, of_main) = entries.split_at(if has_all { init.len() } else { 0 });
+    let mut sums = Sums::new();
+    for (card, part) in of_main.iter().flatten() {
+        add(&mut sums, card, *part);
+    }
+    let mut sidecars = Sums::new();
+    let mut peak = Sums::new();
+    for (container, entry) in init.iter().zip(of_init) {
+        let mut taken = sidecars.clone();
+        for (card, part) in entry {
+            add(&mut taken, card, *part);
+            if container.is_sidecar() {
+                add(&mut sums, card, *part);
+            }
+        }
+        if container.is_sidecar() {
+            sidecars = taken;
+        } else {
+            raise(&mut peak, &taken);
+        }
+    }
+    raise(&mut sums, &peak);
+    sums
+}
+
+fn add<'a>(sums: &mut Sums<'a>, card: &'a str, part: [u64; 3]) {
+    let sum = sums.entry(card).or_default();
+    for (sum, amount) in sum.iter_mut().zip(part) {
+        *sum = sum.saturating_add(amount);
+    }
+}
+
+fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
+    for (card, part) in other {
+        let sum = sums.entry(card).or_default();
+        for (sum, amount) in sum.iter_mut().zip(part) {
+            *sum = (*sum).max(*amount);
+        }
+    }
+}
+
+/// The annotations by which HAMi's device plugin gives a pod its cards as soon as the kubelet asks
+/// for them.
+pub(crate) fn annotations(bind: &Bind, assignment: &CardAssignment) -> [(&'static str, String); 6] {
+    let entries = assignment.entries;
+    let none: &[CardPart] = &[];
+    let before = (0..entries.before).map(|_| none);
+    let after = (0..entries.after).map(|_| none);
+    let all = before.chain([bind.cards.as_slice()]).chain(after);
+    let cards = written(all);
+    let seconds = (assignment.at_ms / 1_000).to_string();
+    [
+        (NODE, bind.node.to_string()),
+        ("hami.io/vgpu-time", seconds.clone()),
+        ("hami.io/vgpu-devices-to-allocate", cards.clone()),
+        (ALLOCATED, cards),
+        ("hami.io/bind-phase", "allocating".to_owned()),
+        ("hami.io/bind-time", seconds),
+    ]
+}
+
+/// The cards of a pod in HAMi's words: those of each container, init containers first.
+pub(super) fn written<'a>(containers: impl IntoIterator<Item = &'a [CardPart]>) -> String {
+    let mut text = String::new();
+    for parts in containers {
+        for part in parts {
+            let (memory_mib, percent) = (part.memory_mib, part.thousandths / 10);
+            // Writing to a String does not fail.
+            let _ = write!(text, "{},{VENDOR},{memory_mib},{percent}:", part.card);
+        }
+        text.push(';');
+    }
+    text
+}

@@ -1,0 +1,179 @@
+//! The cards of a node, as HAMi's device plugin lists them.
+//!
+//! Since HAMi 2.8 the list is JSON, in which fields that are 0, empty or false are left out:
+//!
+//! ```text
+//! [{"id":"GPU-a","count":10,"devmem":81559,"devcore":100,"type":"NVIDIA H100","health":true}]
+//! ```
+//!
+//! Before, each card was a record of seven or nine fields with a colon behind it:
+//!
+//! ```text
+//! id,count,devmem,devcore,type,numa,health[,index,mode]:
+//! ```
+//!
+//! The order of the cards differs from one writing to the next.
+
+use crate::kube::convert::problems::{Problems, in_plain_words};
+use crate::kube::convert::{keys, limits};
+use crate::kube::objects::{Annotations, null_is_default};
+use gpu_batch_policies::facts::{CardClosed, CardFacts, HAMI_REGISTER};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The annotation in which administrators name cards that take no new pods, with commas between
+/// them.
+const CORDON: &str = "hami.io/device-cordon";
+/// The mode in which software in the containers keeps each to its part of a card.
+const HAMI_CORE: &str = "hami-core";
+/// The most cards of a node.
+const CARDS_MAX: usize = 256;
+/// The most containers that may share a card. HAMi's default is 10.
+const SLOTS_MAX: u32 = 1_000;
+/// The most computing power of a card, in hundredths of the card. More than 100 lets pods get more
+/// in sum than there is.
+const PERCENT_MAX: u32 = 10_000;
+
+/// A card as it is listed. Numbers have the ranges that HAMi's own code has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    #[serde(deserialize_with = "null_is_default")]
+    id: Box<str>,
+    #[serde(deserialize_with = "null_is_default")]
+    count: i32,
+    #[serde(deserialize_with = "null_is_default")]
+    devmem: i32,
+    #[serde(deserialize_with = "null_is_default")]
+    devcore: i32,
+    #[serde(rename = "type", deserialize_with = "null_is_default")]
+    model: Box<str>,
+    #[serde(deserialize_with = "null_is_default")]
+    numa: i64,
+    #[serde(deserialize_with = "null_is_default")]
+    mode: Box<str>,
+    #[serde(deserialize_with = "null_is_default")]
+    health: bool,
+}
+
+/// The cards of a node, by id. A list that cannot be read has none; a card that makes no sense is
+/// left out. Either is a problem.
+pub(in crate::kube::convert) fn cards(
+    annotations: &Annotations,
+    problems: &mut Problems,
+) -> Vec<CardFacts> {
+    let Some(text) = annotations.get(HAMI_REGISTER) else {
+        return Vec::new();
+    };
+    let entries = entries(text).unwrap_or_else(|error| {
+        problems.push(keys::annotation(HAMI_REGISTER), error);
+        Vec::new()
+    });
+    let entries = problems.at_most(CARDS_MAX, &entries, keys::annotation(HAMI_REGISTER));
+    let cordoned = annotations.get(CORDON).unwrap_or_default();
+    let cordoned: Vec<&str> = cordoned.split(',').map(str::trim).collect();
+    let mut cards: Vec<CardFacts> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match card(entry, &cordoned) {
+            Ok(card) if cards.iter().any(|known| known.id == card.id) => {
+                let error = format_args!("lists the card {} twice", card.id);
+                problems.push(keys::annotation(HAMI_REGISTER), error);
+            }
+            Ok(card) => cards.push(card),
+            Err(error) => problems.push(keys::annotation(HAMI_REGISTER), error),
+        }
+    }
+    cards.sort_by(|one, other| one.id.cmp(&other.id));
+    cards
+}
+
+fn entries(text: &str) -> Result<Vec<Entry>, String> {
+    if text.len() > limits::ANNOTATION_TEXT {
+        return Err(format!("is more than {} bytes", limits::ANNOTATION_TEXT));
+    }
+    if !text.trim_start().starts_with('[') {
+        return records(text);
+    }
+    // Through `Value`, since the last one of two fields of one name counts.
+    let read = serde_json::from_str::<Value>(text).and_then(serde_json::from_value);
+    read.map_err(|error| in_plain_words(&error.to_string()))
+}
+
+fn records(text: &str) -> Result<Vec<Entry>, String> {
+    if !text.contains(':') {
+        return Err("is neither JSON nor records with a colon behind each".to_owned());
+    }
+    let records = text.split(':').filter(|record| !record.is_empty());
+    records.map(record).collect()
+}
+
+fn record(text: &str) -> Result<Entry, String> {
+    let fields: Vec<&str> = text.split(',').collect();
+    let [id, count, devmem, devcore, model, numa, health, rest @ ..] = fields.as_slice() else {
+        return Err(format!("has a record of {} fields", fields.len()));
+    };
+    let mode = match rest {
+        [] => HAMI_CORE,
+        [index, mode] => {
+            number::<i64>(index)?;
+            *mode
+        }
+        _ => return Err(format!("has a record of {} fields", fields.len())),
+    };
+    Ok(Entry {
+        id: (*id).into(),
+        count: number(count)?,
+        devmem: number(devmem)?,
+        devcore: number(devcore)?,
+        model: (*model).into(),
+        numa: number(numa)?,
+        mode: mode.into(),
+        health: truth(health)?,
+    })
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("has `{text}` where a number is due"))
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
+        _ => Err(format!("has `{text}` where true or false is due")),
+    }
+}
+
+/// A card that makes sense. Annotations of pods name cards by their ids, between separators.
+fn card(entry: &Entry, cordoned: &[&str]) -> Result<CardFacts, String> {
+    let id = &*entry.id;
+    if !(1..=limits::TEXT).contains(&id.len()) || id.contains([',', ':', ';']) {
+        return Err(format!("names a card `{id}`"));
+    }
+    let within = |field: &str, number: i32, most: u32| match u32::try_from(number) {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "gives the card {id} {field} {number}, and 1 to {most} make sense"
+        )),
+    };
+    let closed = if !entry.health {
+        Some(CardClosed::Unhealthy)
+    } else if cordoned.contains(&id) {
+        Some(CardClosed::Cordoned)
+    } else if ["", HAMI_CORE].contains(&&*entry.mode) {
+        None
+    } else {
+        Some(CardClosed::OtherMode)
+    };
+    Ok(CardFacts {
+        id: id.into(),
+        model: entry.model.clone(),
+        memory_mib: within("devmem", entry.devmem, i32::MAX.unsigned_abs())?.into(),
+        thousandths: 10 * within("devcore", entry.devcore, PERCENT_MAX)?,
+        slots: within("count", entry.count, SLOTS_MAX)?,
+        // -1: the machine has one NUMA node.
+        numa: u32::try_from(entry.numa).unwrap_or(0),
+        closed,
+    })
+}

@@ -1,0 +1,156 @@
+//! What one container asks of HAMi's cards.
+
+use crate::kube::convert::problems::Problems;
+use crate::kube::convert::resources::ContainerField;
+use crate::kube::convert::{quantity, resources};
+use crate::kube::objects::{Container, PodSpec, Quantity, Resources};
+use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
+use std::fmt;
+
+/// The resource of which each piece is a card, or with HAMi a slot on a card.
+pub(in crate::kube::convert) const GPU: &str = "nvidia.com/gpu";
+const MEMORY: &str = "nvidia.com/gpumem";
+const MEMORY_PERCENT: &str = "nvidia.com/gpumem-percentage";
+const POWER: &str = "nvidia.com/gpucores";
+
+/// The resources by which a part of a card is asked for.
+pub(in crate::kube::convert) const PARTS: [&str; 3] = [MEMORY, MEMORY_PERCENT, POWER];
+
+/// The most cards of a node.
+const CARDS_MAX: u64 = 256;
+/// The largest number that HAMi reads.
+const NUMBER_MAX: u64 = i32::MAX.unsigned_abs() as u64;
+
+/// The one container of a pod that asks for cards, if it asks for parts of them and is neither an
+/// init container nor a sidecar; with its place among all containers, init containers first. Other
+/// pods with parts of cards are not supported.
+pub(in crate::kube::convert) fn the_one_that_asks(
+    spec: &PodSpec,
+) -> Option<(usize, ContainerField, &Container)> {
+    let mut asking = resources::all_containers(spec)
+        .enumerate()
+        .filter(|(_, (_, container))| asks_for_cards(container) || asks_for_parts(container));
+    let (index, (field, container)) = asking.next()?;
+    let is_supported = asking.next().is_none() && !field.is_init() && asks_for_parts(container);
+    is_supported.then_some((index, field, container))
+}
+
+/// What a pod asks of cards that HAMi divides, and where the container stands that asks.
+pub(in crate::kube::convert) fn need(
+    spec: &PodSpec,
+    problems: &mut Problems,
+) -> Option<(CardNeed, CardEntries)> {
+    let (index, field, container) = the_one_that_asks(spec)?;
+    let need = of(container, field, problems)?;
+    let after = resources::all_containers(spec).skip(index + 1).count();
+    let entries = CardEntries {
+        before: u32::try_from(index).ok()?,
+        after: u32::try_from(after).ok()?,
+    };
+    Some((need, entries))
+}
+
+fn asks_for_cards(container: &Container) -> bool {
+    let asked = container
+        .resources
+        .as_ref()
+        .and_then(|resources| asked(resources, GPU));
+    asked.is_some_and(|(.., Quantity(text))| quantity::thousandths(text) != Ok(0))
+}
+
+/// Whether a container asks for parts of cards.
+pub(super) fn asks_for_parts(container: &Container) -> bool {
+    let found = |resources: &Resources| PARTS.iter().any(|name| asked(resources, name).is_some());
+    container.resources.as_ref().is_some_and(found)
+}
+
+/// The request of a container for cards or parts of cards; `None`: it asks for none, or the request
+/// makes no sense, which is a problem.
+///
+/// HAMi's webhook changes requests before its own scheduler sees them, and refuses some. It does not
+/// look at pods of other schedulers, and requests are not changed here: where it would add a card,
+/// or refuse, a problem says what to write.
+pub(super) fn of(
+    container: &Container,
+    field: ContainerField,
+    problems: &mut Problems,
+) -> Option<CardNeed> {
+    let resources = container.resources.as_ref()?;
+    let mut reader = Reader {
+        resources,
+        field,
+        problems,
+        is_sound: true,
+    };
+    let count = reader.number(GPU, 0..=CARDS_MAX);
+    let memory_mib = reader.number(MEMORY, 1..=NUMBER_MAX);
+    let memory_percent = reader.number(MEMORY_PERCENT, 1..=100);
+    let power_percent = reader.number(POWER, 0..=NUMBER_MAX);
+    let part = PARTS.into_iter().find_map(|name| asked(resources, name));
+    let count = match (count.filter(|count| *count > 0), part) {
+        (None, None) => return None,
+        (None, Some((list, name, _))) if reader.is_sound => {
+            let problem =
+                "asks for a part of a card, and of no card; write `nvidia.com/gpu: 1` too";
+            reader.problem(list, name, problem);
+            return None;
+        }
+        (count, _) => count,
+    };
+    if container.is_privileged() {
+        let path = format_args!("{field}.securityContext.privileged");
+        let problem =
+            "is true, so that HAMi could not keep the container to its cards; write false";
+        reader.problems.push(path, problem);
+        return None;
+    }
+    let memory = match (memory_mib, memory_percent) {
+        (Some(mib), _) => CardMemory::Mib(mib),
+        (None, percent) => CardMemory::Percent(u32::try_from(percent.unwrap_or(100)).ok()?),
+    };
+    // Whoever gets a whole card is not to share its computing power either.
+    let is_exclusive = memory == CardMemory::Percent(100) || memory_percent == Some(100);
+    let default_percent = if is_exclusive { 100 } else { 0 };
+    let percent = power_percent.unwrap_or(default_percent).min(100);
+    CardNeed::new(count?, 10 * percent, memory).filter(|_| reader.is_sound)
+}
+
+/// What is asked of a resource: by the limit, else by the request; and in which of the two lists.
+fn asked<'a>(
+    resources: &'a Resources,
+    name: &'static str,
+) -> Option<(&'static str, &'static str, &'a Quantity)> {
+    let limit = resources.limits.get(name);
+    let limit = limit.map(|quantity| ("limits", name, quantity));
+    let request = || Some(("requests", name, resources.requests.get(name)?));
+    limit.or_else(request)
+}
+
+struct Reader<'a> {
+    resources: &'a Resources,
+    field: ContainerField,
+    problems: &'a mut Problems,
+    is_sound: bool,
+}
+
+impl Reader<'_> {
+    fn number(&mut self, name: &'static str, range: std::ops::RangeInclusive<u64>) -> Option<u64> {
+        let (list, _, Quantity(text)) = asked(self.resources, name)?;
+        let whole = quantity::thousandths(text).ok();
+        let whole = whole.filter(|amount| amount.is_multiple_of(1_000));
+        let number = whole.and_then(|amount| u64::try_from(amount / 1_000).ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            let (first, last) = (range.start(), range.end());
+            let problem = format_args!("`{text}` is no whole number from {first} to {last}");
+            self.problem(list, name, problem);
+        }
+        number
+    }
+
+    fn problem(&mut self, list: &str, name: &str, problem: impl fmt::Display) {
+        self.is_sound = false;
+        let path = format_args!("{}.resources.{list}[{name}]", self.field);
+        self.problems.push(path, problem);
+    }
+}
