@@ -3,7 +3,7 @@
 use super::classify;
 use super::exchange::{Answer, ExchangeError, JSON_PATCH, Request};
 use crate::kube::convert::{CARD_LOCK, written_card_lock};
-use gpu_batch_policies::command::{LockCards, UnlockCards};
+use gpu_batch_policies::command::{LockCards, OwnCardLock, UnlockCards};
 use gpu_batch_policies::event::Outcome;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -11,19 +11,23 @@ use serde_json::{Value, json};
 /// The request that takes the lock, if what was seen still stands there. `test` with null holds
 /// where there is no lock.
 pub(super) fn lock_cards(lock: &LockCards) -> Request {
-    let write = json!({"op": "add", "path": path(), "value": written_card_lock(&lock.lock)});
+    let write = json!({"op": "add", "path": path(), "value": value(&lock.lock)});
     patch(&lock.node, lock.seen.as_deref(), write)
 }
 
 /// The request that takes our lock away, if it still stands there.
 pub(super) fn unlock_cards(unlock: &UnlockCards) -> Request {
     let remove = json!({"op": "remove", "path": path()});
-    patch(&unlock.node, Some(&written_card_lock(&unlock.lock)), remove)
+    patch(&unlock.node, Some(&value(&unlock.lock)), remove)
 }
 
 fn patch(node: &str, seen: Option<&str>, change: Value) -> Request {
     let test = json!({"op": "test", "path": path(), "value": seen});
     Request::patch(format!("/api/v1/nodes/{node}"), JSON_PATCH, &[test, change])
+}
+
+fn value(lock: &OwnCardLock) -> String {
+    written_card_lock(lock.at_ms, &lock.namespace, &lock.name)
 }
 
 /// The annotation as a JSON Pointer.

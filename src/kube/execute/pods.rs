@@ -75,7 +75,14 @@ fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
     let named = OF_BINDINGS.into_iter().zip(written);
     let named = named.filter_map(|(name, value)| Some((name, value?)));
     let of_cards = bind.assignment.as_ref();
-    let of_cards = of_cards.map(|assignment| annotations_of_cards(bind, assignment));
+    let of_cards = of_cards.map(|assignment| {
+        annotations_of_cards(
+            &bind.node,
+            &bind.cards,
+            assignment.entries,
+            assignment.at_ms,
+        )
+    });
     named.chain(of_cards.into_iter().flatten()).collect()
 }
 

@@ -12,8 +12,7 @@
 use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;
 use crate::kube::objects::{Pod, PodSpec};
-use gpu_batch_policies::command::{Bind, CardAssignment};
-use gpu_batch_policies::facts::CardPart;
+use gpu_batch_policies::facts::{CardEntries, CardPart, UnixMs};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -112,16 +111,20 @@ fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
 
 /// The annotations by which HAMi's device plugin gives a pod its cards as soon as the kubelet asks
 /// for them.
-pub(crate) fn annotations(bind: &Bind, assignment: &CardAssignment) -> [(&'static str, String); 6] {
-    let entries = assignment.entries;
+pub(crate) fn annotations(
+    node: &str,
+    cards: &[CardPart],
+    entries: CardEntries,
+    at_ms: UnixMs,
+) -> [(&'static str, String); 6] {
     let none: &[CardPart] = &[];
     let before = (0..entries.before).map(|_| none);
     let after = (0..entries.after).map(|_| none);
-    let all = before.chain([bind.cards.as_slice()]).chain(after);
+    let all = before.chain([cards]).chain(after);
     let cards = written(all);
-    let seconds = (assignment.at_ms / 1_000).to_string();
+    let seconds = (at_ms / 1_000).to_string();
     [
-        (NODE, bind.node.to_string()),
+        (NODE, node.to_owned()),
         ("hami.io/vgpu-time", seconds.clone()),
         ("hami.io/vgpu-devices-to-allocate", cards.clone()),
         (ALLOCATED, cards),

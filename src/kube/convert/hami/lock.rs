@@ -8,8 +8,7 @@ use crate::kube::convert::limits;
 use crate::kube::convert::problems::shortened;
 use crate::kube::format;
 use crate::kube::objects::{Annotations, Timestamp};
-use gpu_batch_policies::command::OwnCardLock;
-use gpu_batch_policies::facts::CardLock;
+use gpu_batch_policies::facts::{CardLock, UnixMs};
 
 /// The annotation of a node that is the lock.
 pub(crate) const LOCK: &str = "hami.io/mutex.lock";
@@ -44,9 +43,8 @@ pub(super) fn read(value: &str) -> CardLock {
 }
 
 /// The lock that is ours while the pod is served.
-pub(crate) fn written(lock: &OwnCardLock) -> String {
-    let time = format::seconds(lock.at_ms);
-    format!("{time},{},{}", lock.namespace, lock.name)
+pub(crate) fn written(at_ms: UnixMs, namespace: &str, name: &str) -> String {
+    format!("{},{namespace},{name}", format::seconds(at_ms))
 }
 
 /// Whether a text has the form of a time in RFC 3339. `jiff` reads more than that.

@@ -442,7 +442,10 @@ fn the_cards_that_pods_hold_are_read_of_all_and_the_entries_of_ours() {
         thousandths: 300,
         memory_mib: 3_000,
     };
-    assert_eq!(facts(pod.clone()).unwrap().cards, [part.clone()]);
+    assert_eq!(
+        facts(pod.clone()).unwrap().cards,
+        std::slice::from_ref(&part)
+    );
     let own = own_facts(pod.clone());
     assert_eq!(own.cards, [part]);
     assert_eq!(

@@ -1,8 +1,7 @@
 use super::{cases, with_problems};
 use crate::kube::convert::hami::allocation::{annotations, parts, written};
 use crate::kube::objects::Pod;
-use gpu_batch_policies::command::{Bind, CardAssignment, PodReference};
-use gpu_batch_policies::facts::{CardEntries, CardPart, Problem, Uid};
+use gpu_batch_policies::facts::{CardEntries, CardPart, Problem};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -161,26 +160,11 @@ fn the_rest_of_an_unreadable_allocation_counts() {
 
 #[test]
 fn a_binding_says_what_hamis_plugin_reads() {
-    let assignment = CardAssignment {
-        entries: CardEntries {
-            before: 2,
-            after: 1,
-        },
-        at_ms: 1_795_255_200_999,
+    let entries = CardEntries {
+        before: 2,
+        after: 1,
     };
-    let bind = Bind {
-        pod: PodReference {
-            namespace: "team".into(),
-            name: "pair-0".into(),
-            uid: Uid(1),
-        },
-        node: "n1".into(),
-        cards: vec![part("GPU-a", 1, 30, 3_000), part("GPU-b", 1, 30, 3_000)],
-        assignment: Some(assignment),
-        queue: "team".into(),
-        pod_group: None,
-        minima: Vec::new(),
-    };
+    let parts = [part("GPU-a", 1, 30, 3_000), part("GPU-b", 1, 30, 3_000)];
     let cards = ";;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;;";
     let expected = [
         ("hami.io/vgpu-node", "n1"),
@@ -191,5 +175,6 @@ fn a_binding_says_what_hamis_plugin_reads() {
         ("hami.io/bind-time", "1795255200"),
     ];
     let expected = expected.map(|(name, value)| (name, value.to_owned()));
-    assert_eq!(annotations(&bind, &assignment), expected);
+    let found = annotations("n1", &parts, entries, 1_795_255_200_999);
+    assert_eq!(found, expected);
 }

@@ -1,6 +1,5 @@
 use super::cases;
 use crate::kube::convert::hami::lock::{read, written};
-use gpu_batch_policies::command::OwnCardLock;
 use gpu_batch_policies::facts::CardLock;
 use serde_json::json;
 
@@ -37,11 +36,7 @@ fn locks_are_read_as_hami_reads_them() {
 
 #[test]
 fn our_lock_is_read_again() {
-    let text = written(&OwnCardLock {
-        namespace: "team".into(),
-        name: "pair-0".into(),
-        at_ms: 1_795_255_200_999,
-    });
+    let text = written(1_795_255_200_999, "team", "pair-0");
     assert_eq!(text, "2026-11-21T10:00:00Z,team,pair-0");
     let expected = CardLock {
         value: text.clone().into(),
