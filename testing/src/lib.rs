@@ -26,7 +26,6 @@ mod sketch;
 mod volumes;
 mod world;
 
-pub use locks::lock_of;
 pub use numa::numa;
 pub use sketch::{
     Sketch, Thing, amounts, card, gang, inner, leaf, names, node, pod, queue, quota, topology,
@@ -34,7 +33,7 @@ pub use sketch::{
 pub use volumes::{
     DRIVER, attachment, capacity, claim, csi_driver, csi_node, storage_class, volume,
 };
-pub use world::{To, World, conflict, lost, refused, throttled};
+pub use world::{To, World, conflict, lock_of, lost, refused, throttled};
 
 /// The time at which every world begins.
 pub const START_MS: u64 = 1_800_000_000_000;

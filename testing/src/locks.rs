@@ -1,20 +1,10 @@
 //! Locks on the cards of nodes, and HAMi's device plugin, which takes them away.
 
 use crate::World;
-use gpu_batch_policies::command::{LockCards, OwnCardLock, UnlockCards};
+use crate::world::lock_of;
+use gpu_batch_policies::command::{LockCards, UnlockCards};
 use gpu_batch_policies::event::{Object, Outcome};
 use gpu_batch_policies::facts::CardLock;
-
-/// A lock as it is read from the annotation. Here the time in its value is in seconds since 1970.
-#[must_use]
-pub fn lock_of(lock: &OwnCardLock) -> CardLock {
-    let seconds = lock.at_ms / 1_000;
-    CardLock {
-        value: format!("{seconds},{},{}", lock.namespace, lock.name).into(),
-        holder: Some((lock.namespace.clone(), lock.name.clone())),
-        at_ms: Some(seconds * 1_000),
-    }
-}
 
 impl World {
     /// The lock on the cards of a node.

@@ -1,14 +1,14 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::locks::lock_of;
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, SelectNode, StatusPatch,
+    Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, OwnCardLock, SelectNode,
+    StatusPatch,
 };
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{
-    GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind, Uid,
+    CardLock, GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind, Uid,
 };
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
@@ -119,6 +119,17 @@ pub fn conflict() -> Outcome {
 pub fn throttled() -> Outcome {
     Outcome::Throttled {
         retry_after_ms: 1_000,
+    }
+}
+
+/// A lock as it is read from the annotation. Here the time in its value is in seconds since 1970.
+#[must_use]
+pub fn lock_of(lock: &OwnCardLock) -> CardLock {
+    let seconds = lock.at_ms / 1_000;
+    CardLock {
+        value: format!("{seconds},{},{}", lock.namespace, lock.name).into(),
+        holder: Some((lock.namespace.clone(), lock.name.clone())),
+        at_ms: Some(seconds * 1_000),
     }
 }
 
