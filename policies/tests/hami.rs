@@ -1,8 +1,8 @@
 //! Whether a pod that asks for parts of cards fits on a node, compared with HAMi's own answers.
 //!
-//! In the shared cases a node is registered as HAMi's device plugin does it, and the cards that pods
-//! hold stand in their annotations. Cases are left out, and counted, that ask for what the engine
-//! does not know yet, or in which HAMi is known to count otherwise.
+//! In the shared cases a node is registered as HAMi's device plugin does it, and the cards that
+//! pods hold stand in their annotations. Cases are left out, and counted, that ask for what the
+//! engine does not know yet, or in which HAMi is known to count otherwise.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -19,6 +19,7 @@ mod beneficiaries;
 mod past_use;
 mod promises;
 mod resting;
+mod sharing;
 mod striking;
 mod stuck;
 
@@ -41,6 +42,8 @@ use gpu_batch_policies::report::PodReport;
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use past_use::Remembered;
 use promises::Promises;
+pub use sharing::SHARING_SEEDS_FROM;
+use sharing::shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -542,22 +545,12 @@ impl<'say> Run<'say> {
         if rejected > 0 && !explained && self.starts == 1 {
             violations.push(format!("I2: kubelets had no room for {rejected} pods"));
         }
-        let misassigned = self.cluster.misassigned;
-        if misassigned > 0 && !explained && self.starts == 1 {
-            violations.push(format!(
-                "C1: {misassigned} pods started under locks of others"
-            ));
-        }
+        let calm = FaultKind::ALL
+            .iter()
+            .all(|kind| self.faults.struck(*kind) == 0);
+        self.judge_locks((calm, explained), &mut violations);
         if let Some(leader) = self.leader() {
             let binders = self.binders();
-            let calm = FaultKind::ALL
-                .iter()
-                .all(|kind| self.faults.struck(*kind) == 0);
-            let locked = self.cluster.nodes().filter(|node| node.card_lock.is_some());
-            for node in locked.filter(|_| calm) {
-                let (node, lock) = (&node.name, &node.card_lock);
-                violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
-            }
             let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);
             violations.extend(found);
         }
@@ -629,10 +622,8 @@ fn patience_ms(seed: u64) -> u64 {
     let movers_ms = if takes(seed) { MOVERS_MS } else { 0 };
     let leaving_ms = if needs_patience(seed) { LEAVING_MS } else { 0 };
     let running_ms = if reserves(seed) { RUNNING_MS } else { 0 };
-    let preparing_ms = match has_claims(seed) || shares(seed) {
-        true => PREPARING_MS,
-        false => 0,
-    };
+    let prepares = has_claims(seed) || shares(seed);
+    let preparing_ms = if prepares { PREPARING_MS } else { 0 };
     movers_ms + leaving_ms + running_ms + preparing_ms
 }
 
@@ -657,13 +648,6 @@ pub const PATIENT_SEEDS_FROM: u64 = 1 << 62;
 
 fn needs_patience(seed: u64) -> bool {
     (PATIENT_SEEDS_FROM..RESERVING_SEEDS_FROM).contains(&seed)
-}
-
-/// The first seed of worlds in which HAMi shares cards.
-pub const SHARING_SEEDS_FROM: u64 = 1 << 58;
-
-fn shares(seed: u64) -> bool {
-    (SHARING_SEEDS_FROM..AILING_SEEDS_FROM).contains(&seed)
 }
 
 /// The first seed of worlds in which GPUs fail.

@@ -162,14 +162,19 @@ fn a_lock_is_replaced_if_it_is_old_or_its_pod_is_gone_and_else_waited_for() {
         }
         assert_eq!(world.binds, 1);
     }
-    // It is not waited for any longer than it is there.
-    let mut world = World::of((hami("n1"), node("n2", 0), other));
-    world.set_lock("n1", lock("x", Some("other"), Some(at_ms)));
-    world.then(sharing("a"));
-    assert!(bound(&world, "a").is_none());
-    world.set_lock("n1", None);
-    world.settle();
-    assert!(bound(&world, "a").is_some());
+    // It is not waited for any longer than it, or its pod, is there.
+    for pod_goes in [false, true] {
+        let mut world = World::of((hami("n1"), node("n2", 0), other.clone()));
+        world.set_lock("n1", lock("x", Some("other"), Some(at_ms)));
+        world.then(sharing("a"));
+        assert!(bound(&world, "a").is_none());
+        match pod_goes {
+            true => world.end("other"),
+            false => world.set_lock("n1", None),
+        }
+        world.settle();
+        assert!(bound(&world, "a").is_some());
+    }
 }
 
 #[test]

@@ -86,8 +86,8 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     }
 }
 
-/// The cards that HAMi's device plugin lists. Where the node offers none of its slots, the plugin does
-/// not run, and the list is from when it ran.
+/// The cards that HAMi's device plugin lists. Where the node offers none of its slots, the plugin
+/// does not run, and the list is from when it ran.
 fn cards(meta: &Meta, allocatable: &Amounts, problems: &mut Problems) -> Vec<CardFacts> {
     let mut cards = hami::cards(&meta.annotations, problems);
     if !allocatable.iter().any(|(name, _)| **name == *hami::GPU) {

@@ -91,10 +91,12 @@ struct Turn {
 enum LockStep {
     /// The binding is in the outbox, and goes on from there.
     Due,
-    /// Until the watch shows another lock than `seen`, or until this time.
+    /// Until the watch shows another lock than `seen`, or until this time; or, if the pod waits
+    /// `for_holder`, until the pod that has the lock is gone.
     Waiting {
         seen: Option<Box<str>>,
         until_ms: UnixMs,
+        for_holder: bool,
     },
     /// The lock was asked for, in the place of `replaced`.
     Taking { replaced: Option<Box<str>> },
@@ -170,11 +172,7 @@ impl Turn {
             .filter(|(value, _)| *value == lock.value);
         let since_ms = known.map_or(at_ms, |(_, since_ms)| at_ms.min(*since_ms));
         let expires_ms = since_ms.saturating_add(EXPIRY_MS);
-        let is_left = lock
-            .holder
-            .as_ref()
-            .is_some_and(|holder| !is_known(state, node, holder));
-        if expires_ms <= now_ms || is_left {
+        if expires_ms <= now_ms || is_left(state, node) {
             Shown::Free(Some(lock.value.clone()))
         } else if self.is_holder(lock) {
             Shown::Own(at_ms)
@@ -245,11 +243,11 @@ impl Binder {
                 turn.request = Some(request);
             }
             Shown::Taken(until_ms) => {
-                turn.wait(node, until_ms);
+                turn.wait(node, until_ms, true);
                 self.timers.set(until_ms, Timer::Binding(uid));
             }
             Shown::Unreadable => {
-                turn.wait(node, UnixMs::MAX);
+                turn.wait(node, UnixMs::MAX, false);
                 unreadable = shown(node).map(|lock| lock.value.clone());
             }
         }
@@ -304,7 +302,7 @@ impl Binder {
             Shown::Own(_) => now_ms,
             _ => now_ms.saturating_add(wait_ms),
         };
-        turn.wait(place, until_ms);
+        turn.wait(place, until_ms, false);
         let (pod, node) = (&pod.name, &place.name);
         let refusal = match &outcome {
             Outcome::Refused { message } => format!(
@@ -406,9 +404,16 @@ impl Binder {
             LockStep::Taking { .. } | LockStep::Releasing => return false,
             LockStep::Over => return true,
             LockStep::Release(at_ms) if *at_ms > now_ms => return false,
-            LockStep::Waiting { seen, until_ms } if self.is_on_way(state, turn.pod, node) => {
-                let lock = id.and_then(|id| shown(&state.nodes[*id]));
-                if lock.map(|lock| &lock.value) != seen.as_ref() || *until_ms <= now_ms {
+            LockStep::Waiting {
+                seen,
+                until_ms,
+                for_holder,
+            } if self.is_on_way(state, turn.pod, node) => {
+                let node = id.map(|id| &state.nodes[*id]);
+                let lock = node.and_then(shown);
+                let is_left = || *for_holder && node.is_some_and(|node| is_left(state, node));
+                let has_changed = lock.map(|lock| &lock.value) != seen.as_ref();
+                if has_changed || *until_ms <= now_ms || is_left() {
                     turn.step = LockStep::Due;
                     self.outbox.binds.push_back(turn.pod);
                 }
@@ -463,9 +468,13 @@ impl Turn {
     }
 
     /// Waits for another lock than the one that is shown, or until a time.
-    fn wait(&mut self, node: &Node, until_ms: UnixMs) {
+    fn wait(&mut self, node: &Node, until_ms: UnixMs, for_holder: bool) {
         let seen = shown(node).map(|lock| lock.value.clone());
-        self.step = LockStep::Waiting { seen, until_ms };
+        self.step = LockStep::Waiting {
+            seen,
+            until_ms,
+            for_holder,
+        };
     }
 
     /// Asks for the lock in the place of what was seen.
@@ -490,6 +499,12 @@ impl Turn {
 /// The lock that the watch shows.
 fn shown(node: &Node) -> Option<&CardLock> {
     node.known.as_ref()?.facts.card_lock.as_ref()
+}
+
+/// Whether the lock that the watch shows names a pod that is not known.
+fn is_left(state: &ClusterState, node: &Node) -> bool {
+    let holder = shown(node).and_then(|lock| lock.holder.as_ref());
+    holder.is_some_and(|holder| !is_known(state, node, holder))
 }
 
 /// Whether there is a pod of this namespace and name. Mostly it is on the node.

@@ -199,8 +199,8 @@ impl Planner {
     }
 
     /// Whether a gang ends the promise to another one, because it comes before it: in the line of
-    /// their queue, or else by quota, by priority or by a weight of 0 of their queues. How much each
-    /// of these uses turns round with every start and every end, and no promise would be kept.
+    /// their queue, or else by quota, by priority or by a weight of 0 of their queues. How much
+    /// each of these uses turns round with every start and every end, and no promise would be kept.
     pub(super) fn ends_promise(
         &self,
         state: &mut ClusterState,

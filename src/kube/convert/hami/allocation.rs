@@ -5,9 +5,9 @@
 //! ;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;
 //! ```
 //!
-//! HAMi 2.10 leaves out semicolons of containers without cards, and versions before 2.9 do not write
-//! any for init containers. Only where there is an entry for each container is it known whose it is.
-//! Else all count as if they were held side by side, so that no card is given away twice.
+//! HAMi 2.10 leaves out semicolons of containers without cards, and versions before 2.9 do not
+//! write any for init containers. Only where there is an entry for each container is it known whose
+//! it is. Else all count as if they were held side by side, so that no card is given away twice.
 
 use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;

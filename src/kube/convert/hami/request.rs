@@ -67,9 +67,9 @@ pub(super) fn asks_for_parts(container: &Container) -> bool {
 /// The request of a container for cards or parts of cards; `None`: it asks for none, or the request
 /// makes no sense, which is a problem.
 ///
-/// HAMi's webhook changes requests before its own scheduler sees them, and refuses some. It does not
-/// look at pods of other schedulers, and requests are not changed here: where it would add a card,
-/// or refuse, a problem says what to write.
+/// HAMi's webhook changes requests before its own scheduler sees them, and refuses some. It does
+/// not look at pods of other schedulers, and requests are not changed here: where it would add a
+/// card, or refuse, a problem says what to write.
 pub(super) fn of(
     container: &Container,
     field: ContainerField,
