@@ -54,8 +54,9 @@ fields! {
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards,
         card_entries, phase, is_misaligned, deletion_ms, created_ms, bound_ms, started_ms,
-        priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group, queue, native_group, owner, deployment,
-        hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems, unknown_keys,
+        priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group, queue,
+        native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
+        unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }
     OwnerReference { api_version, kind, name, uid }
