@@ -30,9 +30,6 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         volumes: None,
         unsupported,
     };
-    if shape.cards.is_some() {
-        leave_slots_out(&mut shape);
-    }
     shape.unsupported.truncate(limits::PROBLEMS);
     let text = text_of(&shape);
     if text > limits::SHAPE_TEXT {
@@ -50,24 +47,6 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         shape.preferences = None;
     }
     shape
-}
-
-/// Slots on cards do not count beside the cards themselves.
-fn leave_slots_out(shape: &mut PodShape) {
-    let PodShape {
-        requests,
-        largest_container,
-        aligned,
-        ..
-    } = shape;
-    let of_containers = aligned.iter_mut().map(|container| &mut container.amounts);
-    for amounts in [requests, largest_container]
-        .into_iter()
-        .chain(of_containers)
-    {
-        amounts.retain(|(name, _)| **name != *hami::GPU);
-    }
-    aligned.retain(|container| !container.amounts.is_empty());
 }
 
 /// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).
