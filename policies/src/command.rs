@@ -1,10 +1,10 @@
 //! What the engine returns: commands, of which each is one call to the API server.
 
-use crate::facts::{CardEntries, CardPart, ClaimReference, GroupSource, Uid, UnixMs};
+use crate::facts::{CardEntries, CardLock, CardPart, ClaimReference, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseCall;
 pub use crate::queues::ClaimKind;
 use crate::status::{PodGroupStatus, QueueStatus};
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 
 /// The number of a command; one engine never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,6 +109,20 @@ pub struct OwnCardLock {
     pub name: Box<str>,
     /// When the lock was asked for first.
     pub at_ms: UnixMs,
+}
+
+impl OwnCardLock {
+    /// The lock as it is read back in a model of a cluster, where the time in its value is in
+    /// seconds since 1970.
+    #[must_use]
+    pub fn read_back(&self) -> CardLock {
+        let (seconds, namespace, name) = (self.at_ms / 1_000, &self.namespace, &self.name);
+        CardLock {
+            value: format!("{seconds},{namespace},{name}").into(),
+            holder: Some((namespace.clone(), name.clone())),
+            at_ms: Some(seconds * 1_000),
+        }
+    }
 }
 
 /// Takes the lock on the cards of a node: one JSON PATCH of the node that tests what stands there

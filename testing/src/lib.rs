@@ -28,12 +28,12 @@ mod world;
 
 pub use numa::numa;
 pub use sketch::{
-    Sketch, Thing, amounts, card, gang, inner, leaf, names, node, pod, queue, quota, topology,
+    Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };
 pub use volumes::{
     DRIVER, attachment, capacity, claim, csi_driver, csi_node, storage_class, volume,
 };
-pub use world::{To, World, conflict, lock_of, lost, refused, throttled};
+pub use world::{To, World, conflict, lost, refused, throttled};
 
 /// The time at which every world begins.
 pub const START_MS: u64 = 1_800_000_000_000;

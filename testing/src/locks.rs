@@ -1,7 +1,6 @@
 //! Locks on the cards of nodes, and HAMi's device plugin, which takes them away.
 
 use crate::World;
-use crate::world::lock_of;
 use gpu_batch_policies::command::{LockCards, UnlockCards};
 use gpu_batch_policies::event::{Object, Outcome};
 use gpu_batch_policies::facts::CardLock;
@@ -33,7 +32,7 @@ impl World {
     pub(crate) fn take_lock(&mut self, request: &LockCards) {
         let (node, pod) = (&request.node, &request.lock.name);
         self.lock_requests.push(format!("{pod} locks {node}"));
-        self.set_lock(node, Some(lock_of(&request.lock)));
+        self.set_lock(node, Some(request.lock.read_back()));
     }
 
     pub(crate) fn give_lock_back(&mut self, request: &UnlockCards) {

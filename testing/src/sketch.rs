@@ -7,7 +7,7 @@ use gpu_batch_policies::facts::{
     CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
     NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape,
     QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
-    TopologyFacts, TopologyLevel, Uid, VolumeFacts, WHOLE_CARD,
+    TopologyFacts, TopologyLevel, Uid, VolumeFacts,
 };
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ impl Sketch<NodeFacts> {
     /// Lets the nodes name so many cards, `0` and so on, with so much memory each.
     #[must_use]
     pub fn cards(self, count: usize, memory_mib: u64) -> Self {
-        let cards = (0..count).map(|number| card(&number.to_string(), memory_mib));
+        let cards = (0..count).map(|number| CardFacts::new(number.to_string(), memory_mib));
         let cards: Vec<CardFacts> = cards.collect();
         self.with(|node| node.cards.clone_from(&cards))
     }
@@ -518,18 +518,4 @@ tuples! {
     A B C D E F;
     A B C D E F G;
     A B C D E F G H;
-}
-
-/// A whole card with so much memory that any number of pods may share.
-#[must_use]
-pub fn card(id: &str, memory_mib: u64) -> CardFacts {
-    CardFacts {
-        id: id.into(),
-        model: "".into(),
-        memory_mib,
-        thousandths: WHOLE_CARD.into(),
-        slots: u32::MAX,
-        numa: 0,
-        closed: None,
-    }
 }

@@ -2,13 +2,12 @@
 
 use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, OwnCardLock, SelectNode,
-    StatusPatch,
+    Action, Announcement, Bind, Command, EvictionCause, KeepVolume, Lift, SelectNode, StatusPatch,
 };
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{
-    CardLock, GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind, Uid,
+    GANG_GATE, PodFacts, PodPhase, ScheduledCondition, StorageFacts, StorageKind, Uid,
 };
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
@@ -119,17 +118,6 @@ pub fn conflict() -> Outcome {
 pub fn throttled() -> Outcome {
     Outcome::Throttled {
         retry_after_ms: 1_000,
-    }
-}
-
-/// A lock as it is read from the annotation. Here the time in its value is in seconds since 1970.
-#[must_use]
-pub fn lock_of(lock: &OwnCardLock) -> CardLock {
-    let seconds = lock.at_ms / 1_000;
-    CardLock {
-        value: format!("{seconds},{},{}", lock.namespace, lock.name).into(),
-        holder: Some((lock.namespace.clone(), lock.name.clone())),
-        at_ms: Some(seconds * 1_000),
     }
 }
 
@@ -477,7 +465,7 @@ impl World {
             (Some((_, outcome)), _) => outcome.clone(),
             (None, Action::LockCards(lock)) => self.lock_answer(&lock.node, lock.seen.as_deref()),
             (None, Action::UnlockCards(unlock)) => {
-                self.lock_answer(&unlock.node, Some(&lock_of(&unlock.lock).value))
+                self.lock_answer(&unlock.node, Some(&unlock.lock.read_back().value))
             }
             (None, _) => Outcome::Done,
         }

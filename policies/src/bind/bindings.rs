@@ -176,7 +176,7 @@ impl Binder {
             } else if let Some(uid) = self.outbox.binds.pop_front() {
                 self.send_bind(state, uid, deadline_ms, now_ms);
             } else if self.send_unselection(state, deadline_ms) {
-                // As with the locks.
+                // One request at a time here, too.
             } else if !self.follow_locks(state, now_ms) {
                 return self.send_takings(state, settings, now_ms);
             }

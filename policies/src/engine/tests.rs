@@ -7,7 +7,6 @@ use super::Engine;
 use crate::event::{Event, Object};
 use crate::facts::{
     Amounts, CardFacts, CardNeed, NodeFacts, PodFacts, PodGroupFacts, PodShape, Uid, UnixMs,
-    WHOLE_CARD,
 };
 use crate::place::SLICE_STEPS;
 use crate::settings::Settings;
@@ -38,15 +37,7 @@ fn pod(number: u32, gpus: u64) -> PodFacts {
 
 /// A card with 100 MiB of memory.
 fn card(number: u32) -> CardFacts {
-    CardFacts {
-        id: format!("{number}").into(),
-        model: "".into(),
-        memory_mib: 100,
-        thousandths: WHOLE_CARD.into(),
-        slots: u32::MAX,
-        numa: 0,
-        closed: None,
-    }
+    CardFacts::new(format!("{number}"), 100)
 }
 
 /// A pod that asks for cards.

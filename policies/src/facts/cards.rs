@@ -30,6 +30,22 @@ pub struct CardFacts {
     pub closed: Option<CardClosed>,
 }
 
+impl CardFacts {
+    /// A whole card of no model that any number of pods may share.
+    #[must_use]
+    pub fn new(id: impl Into<Box<str>>, memory_mib: u64) -> Self {
+        Self {
+            id: id.into(),
+            model: "".into(),
+            memory_mib,
+            thousandths: WHOLE_CARD.into(),
+            slots: u32::MAX,
+            numa: 0,
+            closed: None,
+        }
+    }
+}
+
 /// Why a card takes no new pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CardClosed {
@@ -54,8 +70,8 @@ pub struct CardPart {
     pub memory_mib: u64,
 }
 
-/// Who may assign cards of a node now: the annotation `hami.io/mutex.lock`. HAMi's device plugin
-/// takes it away when it has given the holder its cards.
+/// The lock under which cards of a node are assigned: the annotation `hami.io/mutex.lock`. HAMi's
+/// device plugin takes the lock away when it has given the holder its cards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardLock {
     /// The annotation's value as it stands.
@@ -150,7 +166,7 @@ impl CardNeed {
         need.filter(|need| need.thousandths > 0)
     }
 
-    /// The same without memory.
+    /// The need for as many cards and as much of their power, with any memory.
     pub(crate) fn without_memory(self) -> Self {
         Self {
             memory: CardMemory::Any,

@@ -42,7 +42,7 @@ pub struct NodeFacts {
     /// this node, as with plain `nvidia.com/gpu`. If the node has the annotation
     /// [`HAMI_REGISTER`], HAMi's device plugin has to be told which cards a pod gets.
     pub cards: Vec<CardFacts>,
-    /// Who may assign cards of the node now; `None`: nobody yet.
+    /// The lock under which cards of the node are assigned; `None`: nobody has it.
     pub card_lock: Option<CardLock>,
     /// The container images that the node has, by each of their names. Empty as well where the
     /// cluster does not prefer nodes that have a pod's images.

@@ -43,8 +43,8 @@ struct Size {
     is_open: bool,
 }
 
-/// What is taken of a card: the exact sums over the pods that hold it. Pods of other schedulers may
-/// use more than it has.
+/// The taken part of a card: the exact sums over the pods that hold the card. Pods of other
+/// schedulers may use more than the card has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Used {
     memory_mib: u128,
@@ -66,7 +66,7 @@ pub(crate) enum Sort {
 pub(crate) struct Fitting {
     /// The card's place among those that the node names, in the order of their ids.
     pub(crate) position: usize,
-    /// What is free of it, in thousandths of a card.
+    /// The free part of the card, in thousandths of a card.
     pub(crate) free: u16,
     /// How many pods of the sort fit on it.
     fits: u64,
@@ -321,8 +321,8 @@ impl Cards {
         pods_that_fit(fits, request.count())
     }
 
-    /// What is missing where no pod with this request fits beside the pods on the node: more of
-    /// this alone would do.
+    /// The shortage that keeps a pod with this request from a node without room for one: more of
+    /// this alone would let the pod in.
     pub(crate) fn shortage(&self, request: &CardNeed) -> CardShortage {
         let rooms = self
             .named()

@@ -1,20 +1,20 @@
 //! The lock on the cards of a node, which HAMi's device plugin takes away.
 
 use super::{Answer, ApiServer, Conflict, Name, found};
-use gpu_batch_policies::command::{LockCards, OwnCardLock, UnlockCards};
+use gpu_batch_policies::command::{LockCards, UnlockCards};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{CardLock, NodeFacts};
 
 impl ApiServer {
     /// Writes a lock if what stands there is what was seen.
     pub(super) fn lock_cards(&mut self, request: LockCards) -> Answer {
-        let lock = lock_of(&request.lock);
+        let lock = request.lock.read_back();
         self.change_lock(&request.node, request.seen.as_deref(), Some(lock))
     }
 
     /// Takes a lock away if it is this one.
     pub(super) fn unlock_cards(&mut self, request: &UnlockCards) -> Answer {
-        let value = lock_of(&request.lock).value;
+        let value = request.lock.read_back().value;
         self.change_lock(&request.node, Some(&value), None)
     }
 
@@ -40,15 +40,5 @@ impl ApiServer {
         });
         let status = old.status.clone();
         found(self.change(name, &old, node, status))
-    }
-}
-
-/// A lock as it is read from the annotation. Here the time in its value is in seconds since 1970.
-pub(super) fn lock_of(lock: &OwnCardLock) -> CardLock {
-    let seconds = lock.at_ms / 1_000;
-    CardLock {
-        value: format!("{seconds},{},{}", lock.namespace, lock.name).into(),
-        holder: Some((lock.namespace.clone(), lock.name.clone())),
-        at_ms: Some(seconds * 1_000),
     }
 }

@@ -5,7 +5,7 @@ use crate::objects;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CardFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodFacts,
-    PodShape, TargetWorkload, TypicalPod, Uid, WHOLE_CARD,
+    PodShape, TargetWorkload, TypicalPod, Uid,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,15 +37,7 @@ pub(super) fn nodes(machines: &[Machine], ranks: &[usize]) -> Vec<Object> {
 
 /// A card. The trace says nothing of its memory, and lets any number of pods share it.
 fn card(number: u64) -> CardFacts {
-    CardFacts {
-        id: format!("{number:04}").into(),
-        model: "".into(),
-        memory_mib: 0,
-        thousandths: WHOLE_CARD.into(),
-        slots: u32::MAX,
-        numa: 0,
-        closed: None,
-    }
+    CardFacts::new(format!("{number:04}"), 0)
 }
 
 fn amounts(cpu_milli: u64, memory_mib: u64, pods: u64) -> Amounts {

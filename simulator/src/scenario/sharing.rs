@@ -9,7 +9,7 @@ use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CardEntries, CardFacts, CardMemory, CardNeed, HAMI_REGISTER, NodeFacts, PodFacts,
-    UnixMs, WHOLE_CARD, amount,
+    UnixMs, amount,
 };
 use std::sync::Arc;
 
@@ -61,13 +61,8 @@ fn shared(mut node: NodeFacts) -> NodeFacts {
 
 fn card(number: u64) -> CardFacts {
     CardFacts {
-        id: format!("GPU-{number}").into(),
-        model: "".into(),
-        memory_mib: 1_000,
-        thousandths: WHOLE_CARD.into(),
         slots: SLOTS,
-        numa: 0,
-        closed: None,
+        ..CardFacts::new(format!("GPU-{number}"), 1_000)
     }
 }
 

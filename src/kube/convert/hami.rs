@@ -14,7 +14,7 @@ pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;
-pub(super) use request::{GPU, PARTS, need, the_one_that_asks};
+pub(super) use request::{PARTS, need, the_one_that_asks};
 
 #[cfg(test)]
 mod tests;

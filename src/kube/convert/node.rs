@@ -90,7 +90,10 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
 /// does not run, and the list is from when it ran.
 fn cards(meta: &Meta, allocatable: &Amounts, problems: &mut Problems) -> Vec<CardFacts> {
     let mut cards = hami::cards(&meta.annotations, problems);
-    if !allocatable.iter().any(|(name, _)| **name == *hami::GPU) {
+    if !allocatable
+        .iter()
+        .any(|(name, _)| **name == *resources::GPU)
+    {
         for card in &mut cards {
             card.closed = Some(CardClosed::Unhealthy);
         }

@@ -62,13 +62,12 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 }
 
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
-    let shape = shape::own(pod, converter.preferences, &mut problems);
+    let (shape, card_entries) = shape::own(pod, converter.preferences, &mut problems);
     let hints = hints::hints(pod, converter, &mut problems);
     unnamed_claims(pod, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
     facts.hints = hints;
-    let asked = hami::need(&pod.spec, &mut Problems::default());
-    facts.card_entries = asked.map_or_else(CardEntries::default, |(_, entries)| entries);
+    facts.card_entries = card_entries;
     facts.gates = gates(pod, &mut problems);
     facts.pod_group = label(pod, keys::POD_GROUP, &mut problems);
     facts.sub_group = label(pod, keys::SUB_GROUP, &mut problems);

@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields};
 use super::problems::Problems;
+use super::resources::GPU;
 use super::{Converter, Watched, identity, keys, limits, quantity, selector};
 use crate::kube::api;
 use crate::kube::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp};
@@ -183,9 +184,6 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
             .unwrap_or(1),
     })
 }
-
-/// The resource that queues count for each GPU model by itself.
-const GPU: &str = "nvidia.com/gpu";
 
 /// Whether a product names a share or a slice of a card. No node counts as such a product.
 fn is_part(product: &str) -> bool {

@@ -15,11 +15,21 @@ pub(super) type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 /// Resources by which HAMi divides cards. No node offers them, and the kubelet does not look at
 /// them, so they take no room; what they ask of cards is read by `hami`.
 pub(super) const VIRTUAL: [&str; 4] = [
-    "nvidia.com/gpucores",
-    "nvidia.com/gpumem",
-    "nvidia.com/gpumem-percentage",
+    CARD_POWER,
+    CARD_MEMORY,
+    CARD_MEMORY_PERCENT,
     "nvidia.com/priority",
 ];
+
+/// The resource of which each piece is a card, or with HAMi a slot on a card. Queues count it for
+/// each model by itself.
+pub(super) const GPU: &str = "nvidia.com/gpu";
+/// HAMi's memory of each card, in MiB.
+pub(super) const CARD_MEMORY: &str = "nvidia.com/gpumem";
+/// HAMi's memory of each card, in hundredths of what the card has.
+pub(super) const CARD_MEMORY_PERCENT: &str = "nvidia.com/gpumem-percentage";
+/// HAMi's computing power of each card, in hundredths of the card.
+pub(super) const CARD_POWER: &str = "nvidia.com/gpucores";
 
 /// What a pod takes from a node, with `pods: 1`:
 ///

@@ -5,21 +5,29 @@ use super::problems::Problems;
 use super::{alignment, hami, limits, preference, relation, resources, selector, unsupported};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
-    HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
+    CardEntries, HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration,
+    TolerationOperator,
 };
 
-/// The shape of a pod that this scheduler places.
-pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems) -> PodShape {
+/// The shape of a pod that this scheduler places, and where the container stands that asks for
+/// parts of cards.
+pub(super) fn own(
+    pod: &Pod,
+    added: ClusterPreferences,
+    problems: &mut Problems,
+) -> (PodShape, CardEntries) {
     let spec = &pod.spec;
     let affinity = spec.affinity.as_ref();
     let node_affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
     let node_selector = problems.at_most(limits::PAIRS, &spec.node_selector.0, "spec.nodeSelector");
     let mut unsupported = unsupported::fields(pod);
+    let requests = resources::requests(pod, problems);
+    let (cards, entries) = hami::need(spec, problems).unzip();
     let mut shape = PodShape {
-        requests: resources::requests(pod, problems),
+        requests,
         largest_container: resources::largest_container(spec),
         aligned: alignment::aligned(spec),
-        cards: hami::need(spec, problems).map(|(need, _)| need),
+        cards,
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
@@ -46,7 +54,7 @@ pub(super) fn own(pod: &Pod, added: ClusterPreferences, problems: &mut Problems)
         shape.relations = None;
         shape.preferences = None;
     }
-    shape
+    (shape, entries.unwrap_or_default())
 }
 
 /// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).

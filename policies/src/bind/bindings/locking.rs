@@ -75,8 +75,8 @@ struct Turn {
     /// The lock that was asked for last, or is the pod's.
     lock: OwnCardLock,
     step: LockStep,
-    /// The lock that the watch shows, and since when the turn knows it. The clock of who took it
-    /// may be ahead.
+    /// The lock that the watch shows, and since when the turn knows it. The clock by which it
+    /// was taken may be ahead.
     shown: Option<(Box<str>, UnixMs)>,
     /// The request that is under way.
     request: Option<CommandId>,
@@ -118,7 +118,7 @@ enum Shown {
     Own(UnixMs),
     /// Another has the lock, at least until this time.
     Taken(UnixMs),
-    /// Nobody can tell who has the lock.
+    /// The value of the lock cannot be read, so the pod that has it is not known.
     Unreadable,
 }
 

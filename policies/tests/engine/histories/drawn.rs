@@ -4,10 +4,11 @@ use super::ROUNDS;
 use fastrand::Rng;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    CardNeed, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
-    PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyConstraint, Uid,
+    CardFacts, CardNeed, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts,
+    PodPhase, PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyConstraint,
+    Uid,
 };
-use gpu_batch_testing::{START_MS, amounts, card, gang, leaf, queue, topology};
+use gpu_batch_testing::{START_MS, amounts, gang, leaf, queue, topology};
 use std::sync::Arc;
 
 /// What there is at first, and what happens later.
@@ -164,7 +165,7 @@ impl Drawing<'_> {
         }
         facts.labels.sort();
         if self.one_in(4) {
-            let whole = |number: u64| card(&number.to_string(), 81_920);
+            let whole = |number: u64| CardFacts::new(number.to_string(), 81_920);
             facts.cards = (0..gpus).map(whole).collect();
         }
         facts.unschedulable = self.one_in(10);

@@ -1,20 +1,17 @@
 //! What one container asks of HAMi's cards.
 
 use crate::kube::convert::problems::Problems;
-use crate::kube::convert::resources::ContainerField;
+use crate::kube::convert::resources::{
+    CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER, ContainerField, GPU,
+};
 use crate::kube::convert::{quantity, resources};
 use crate::kube::objects::{Container, PodSpec, Quantity, Resources};
 use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
 use std::fmt;
 
-/// The resource of which each piece is a card, or with HAMi a slot on a card.
-pub(in crate::kube::convert) const GPU: &str = "nvidia.com/gpu";
-const MEMORY: &str = "nvidia.com/gpumem";
-const MEMORY_PERCENT: &str = "nvidia.com/gpumem-percentage";
-const POWER: &str = "nvidia.com/gpucores";
-
 /// The resources by which a part of a card is asked for.
-pub(in crate::kube::convert) const PARTS: [&str; 3] = [MEMORY, MEMORY_PERCENT, POWER];
+pub(in crate::kube::convert) const PARTS: [&str; 3] =
+    [CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER];
 
 /// The most cards of a node.
 const CARDS_MAX: u64 = 256;
@@ -83,9 +80,9 @@ pub(super) fn of(
         is_sound: true,
     };
     let count = reader.number(GPU, 0..=CARDS_MAX);
-    let memory_mib = reader.number(MEMORY, 1..=NUMBER_MAX);
-    let memory_percent = reader.number(MEMORY_PERCENT, 1..=100);
-    let power_percent = reader.number(POWER, 0..=NUMBER_MAX);
+    let memory_mib = reader.number(CARD_MEMORY, 1..=NUMBER_MAX);
+    let memory_percent = reader.number(CARD_MEMORY_PERCENT, 1..=100);
+    let power_percent = reader.number(CARD_POWER, 0..=NUMBER_MAX);
     let part = PARTS.into_iter().find_map(|name| asked(resources, name));
     let count = match (count.filter(|count| *count > 0), part) {
         (None, None) => return None,
@@ -108,14 +105,15 @@ pub(super) fn of(
         (Some(mib), _) => CardMemory::Mib(mib),
         (None, percent) => CardMemory::Percent(u32::try_from(percent.unwrap_or(100)).ok()?),
     };
-    // Whoever gets a whole card is not to share its computing power either.
+    // A container with all memory of its cards is not to share their computing power either.
     let is_exclusive = memory == CardMemory::Percent(100) || memory_percent == Some(100);
     let default_percent = if is_exclusive { 100 } else { 0 };
     let percent = power_percent.unwrap_or(default_percent).min(100);
     CardNeed::new(count?, 10 * percent, memory).filter(|_| reader.is_sound)
 }
 
-/// What is asked of a resource: by the limit, else by the request; and in which of the two lists.
+/// The quantity of a resource that a container asks for, by its limit, else by its request, with
+/// the names of that list and of the resource.
 fn asked<'a>(
     resources: &'a Resources,
     name: &'static str,

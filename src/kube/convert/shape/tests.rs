@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn shape_of(spec: Value) -> (PodShape, Vec<Problem>) {
     let pod = serde_json::from_value(json!({"spec": spec})).unwrap();
     let mut problems = Problems::default();
-    let shape = own(&pod, ClusterPreferences::default(), &mut problems);
+    let (shape, _) = own(&pod, ClusterPreferences::default(), &mut problems);
     (shape, problems.into_vec())
 }
 
