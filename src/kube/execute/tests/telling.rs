@@ -8,11 +8,17 @@ use gpu_batch_policies::lease::LeaseCall;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use tracing::subscriber::DefaultGuard;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A subscriber that hears nothing. While a log is the only subscriber there is, a message that
+/// another test is the first to give is switched off for the log, too: `tracing` then asks only the
+/// thread of that test.
+static DEAF: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// What this program has told its log in this thread.
 #[derive(Clone, Default)]
@@ -31,6 +37,7 @@ impl io::Write for Log {
 impl Log {
     /// Listens for as long as the guard lives.
     fn listen() -> (Self, DefaultGuard) {
+        LazyLock::force(&DEAF);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
