@@ -40,6 +40,15 @@ pub(super) struct Resources {
 #[serde(default)]
 pub(super) struct PodStatus {
     pub(super) phase: Option<String>,
+    pub(super) conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) reason: Option<String>,
 }
 
 /// No field of the spec is read.

@@ -125,6 +125,8 @@ struct Member {
     ended: bool,
     /// Whether the pod ended badly: it counts for nothing, and another pod takes its place.
     failed: bool,
+    /// Whether the pod was asked to leave: it fails when its containers have stopped.
+    evicted: bool,
     requests: Amounts,
 }
 
@@ -219,17 +221,18 @@ impl Witness {
         };
         self.changes += 1;
         let Some(node) = &old.node else { return };
-        if !old.ended {
-            if let Some(course) = self.courses.get(&old.gang) {
-                *self.evictions.entry(course.gang.queue).or_default() += 1;
-            }
-            self.hold(&old, node, false);
-        }
-        if let Some(course) = self.courses.get_mut(&old.gang)
-            && !old.failed
+        if (!old.ended || (old.evicted && old.failed))
+            && let Some(course) = self.courses.get(&old.gang)
         {
+            *self.evictions.entry(course.gang.queue).or_default() += 1;
+        }
+        if old.ended {
+            // The work of a pod that ended well stays done: its Job makes no other one.
+            return;
+        }
+        self.hold(&old, node, false);
+        if let Some(course) = self.courses.get_mut(&old.gang) {
             course.bound = course.bound.saturating_sub(1);
-            course.finished = course.finished.saturating_sub(u32::from(old.ended));
             course.leave(node);
             course.settle(now);
         }
@@ -386,6 +389,7 @@ fn member(pod: &Pod) -> Member {
         node: node_of(pod).map(str::to_owned),
         ended: has_ended(pod),
         failed: has_failed(pod),
+        evicted: is_evicted(pod),
         requests: requests(pod),
     }
 }
@@ -404,6 +408,15 @@ pub(super) fn has_ended(pod: &Pod) -> bool {
 /// Whether a pod ended badly.
 pub(super) fn has_failed(pod: &Pod) -> bool {
     phase(pod) == Some("Failed")
+}
+
+/// Whether the Eviction API was asked to take a pod away.
+fn is_evicted(pod: &Pod) -> bool {
+    let mut conditions = pod.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| {
+        condition.kind == "DisruptionTarget"
+            && condition.reason.as_deref() == Some("EvictionByEvictionAPI")
+    })
 }
 
 fn phase(pod: &Pod) -> Option<&str> {

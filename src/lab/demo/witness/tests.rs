@@ -61,6 +61,8 @@ fn a_gang_starts_with_its_minimum_and_ends_with_its_last_pod() {
     assert_eq!(witness.courses["train"].ended, None, "another comes");
     witness.saw(&pod("c", Some("n2"), "Succeeded"), at(7));
     assert_eq!(witness.courses["train"].ended, Some(at(7)));
+    witness.gone("a", at(8));
+    assert_eq!(witness.courses["train"].ended, Some(at(7)), "done is done");
 }
 
 #[test]
@@ -73,6 +75,24 @@ fn a_pod_that_goes_before_its_end_was_evicted_and_its_gang_waits_again() {
     assert_eq!(used(&witness), 0);
     assert_eq!(witness.evictions, [(queue, 1)].into());
     assert!(witness.courses["train"].is_waiting());
+}
+
+#[test]
+fn a_pod_that_fails_because_it_was_evicted_counts_as_evicted_when_it_is_gone() {
+    for (reason, evictions) in [("EvictionByEvictionAPI", 1), ("DeletionByTaintManager", 0)] {
+        let (mut witness, now) = (witness(), Instant::now());
+        witness.submitted("train", now);
+        witness.saw(&pod("a", Some("n1"), "Running"), now);
+        let mut failed = pod("a", Some("n1"), "Failed");
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason});
+        failed.status.as_mut().unwrap().conditions =
+            vec![serde_json::from_value(condition).unwrap()];
+        witness.saw(&failed, now);
+        assert_eq!((used(&witness), witness.evictions.len()), (0, 0));
+        witness.gone("a", now);
+        assert_eq!(witness.evictions.values().sum::<u64>(), evictions);
+        assert!(witness.courses["train"].is_waiting());
+    }
 }
 
 #[test]

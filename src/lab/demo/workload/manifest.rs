@@ -79,7 +79,8 @@ impl Gang {
                 "completionMode": "Indexed",
                 "completions": self.pods,
                 "parallelism": self.pods,
-                "backoffLimit": 1_000,
+                "backoffLimitPerIndex": 6,
+                "maxFailedIndexes": 0,
                 // An evicted pod is no failure of the work.
                 "podFailurePolicy": {"rules": [{
                     "action": "Ignore",
