@@ -263,7 +263,7 @@ impl Contender {
         let is_behind = self.clock_ahead_ms < 0;
         let sent = self.watchdog.sends(clock_ms, is_behind, &commands, leads);
         violations.extend(sent);
-        violations.extend(self.neighbours.stepped(&self.engine));
+        violations.extend(self.neighbours.stepped(&self.engine, &commands));
         for command in &commands {
             let deadline_ms = self.world_ms(command.deadline_ms);
             self.deadlines.insert(command.id, deadline_ms);

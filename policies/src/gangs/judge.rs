@@ -173,8 +173,8 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
     }
     if state.classes[pod.class].confined.to_slots {
         let message = format!(
-            "pod {name}: nvidia.com/gpu: only nodes with slots of HAMi would do, which are not \
-             supported yet"
+            "pod {name}: nvidia.com/gpu: only nodes of HAMi would do, which take pods that ask for \
+             parts of cards; for whole cards add `nvidia.com/gpumem-percentage: 100` to the limits"
         );
         return barred(Reason::Unsupported, message);
     }

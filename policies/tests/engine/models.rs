@@ -233,7 +233,8 @@ fn slots_of_hami_are_no_cards() {
     assert_eq!(world.reason_of_pod("one"), Some(Reason::Unsupported));
     assert_eq!(
         world.message("g"),
-        "pod p: nvidia.com/gpu: only nodes with slots of HAMi would do, which are not supported yet"
+        "pod p: nvidia.com/gpu: only nodes of HAMi would do, which take pods that ask for parts of \
+         cards; for whole cards add `nvidia.com/gpumem-percentage: 100` to the limits"
     );
     assert_eq!(world.places("cpu"), "slots");
     // Pods that only nodes with slots would suit count as asking for no GPUs, and slots are no GPUs

@@ -5,8 +5,9 @@
 //! in that step: else nobody outside of the engine can tell what stood where when it was placed.
 
 use crate::rules::{has_labels, near, selects};
+use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey};
+use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{
     NodeFacts, PodFacts, PodSelection, PodTerm, SpreadRule, Uid, amount, label,
 };
@@ -24,6 +25,11 @@ pub(super) struct Neighbours {
     /// PodGroups that ask for no domain, by namespace and name.
     anywhere: BTreeSet<(Box<str>, Box<str>)>,
     places: BTreeMap<Uid, Box<str>>,
+    /// The pods that evictions under way ask for.
+    asked: BTreeMap<CommandId, Uid>,
+    /// The pods whose eviction the API server took: they are being deleted, though the news of it
+    /// may still be on its way.
+    evicted: BTreeSet<Uid>,
 }
 
 /// A pod, its node, and all other pods that have a node.
@@ -31,6 +37,7 @@ struct Placed<'a> {
     pod: &'a PodFacts,
     node: &'a NodeFacts,
     others: Vec<(&'a PodFacts, &'a NodeFacts)>,
+    evicted: &'a BTreeSet<Uid>,
 }
 
 impl Neighbours {
@@ -40,6 +47,11 @@ impl Neighbours {
             Event::Applied(object) => self.shown(object),
             Event::Deleted(ObjectKey::Pod(uid)) => drop(self.pods.remove(uid)),
             Event::Deleted(ObjectKey::Node(name, _)) => drop(self.nodes.remove(name)),
+            Event::Outcome(id, outcome) => {
+                let asked = self.asked.remove(id);
+                let leaves = matches!(outcome, Outcome::Done | Outcome::NotFound);
+                self.evicted.extend(asked.filter(|_| leaves));
+            }
             Event::Listed(listing) => {
                 match listing.kind {
                     Kind::Pod => self.pods.clear(),
@@ -69,7 +81,13 @@ impl Neighbours {
     }
 
     /// Judges the pod that got a place in the step that the engine has just made, if it was one.
-    pub(super) fn stepped(&mut self, engine: &Engine) -> Vec<String> {
+    /// `commands`: what that step asks for.
+    pub(super) fn stepped(&mut self, engine: &Engine, commands: &[Command]) -> Vec<String> {
+        let evictions = commands.iter().filter_map(|command| match &command.action {
+            Action::Evict(evict) => Some((command.id, evict.pod.uid)),
+            _ => None,
+        });
+        self.asked.extend(evictions);
         let concerns =
             |pod: &PodFacts| pod.shape.relations.is_some() || pod.shape.preferences.is_some();
         if !self.pods.values().any(concerns) {
@@ -102,6 +120,7 @@ impl Neighbours {
             pod,
             node,
             others: others.collect(),
+            evicted: &self.evicted,
         };
         let mut found = placed.broken_rules(self.nodes.values());
         let is_free = self.goes_anywhere(pod) && !engine.holds_room();
@@ -229,7 +248,8 @@ impl<'a> Placed<'a> {
             pod.namespace == self.pod.namespace && has_labels(pod, rule.labels.as_ref())
         };
         for (other, at) in &self.others {
-            if other.deletion_ms.is_none() && is_counted(other) && counts(at) {
+            let stays = other.deletion_ms.is_none() && !self.evicted.contains(&other.uid);
+            if stays && is_counted(other) && counts(at) {
                 *domains.entry(domain(at).unwrap_or_default()).or_insert(0) += 1;
             }
         }
