@@ -219,8 +219,14 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         Some(_) if gang.waiting.iter().any(|facts| !facts.claims.is_empty()) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForVolumes) => false,
-        // Slots of HAMi are not for pods that ask for whole GPUs.
+        // Slots of HAMi are not for pods that ask for whole GPUs. Which fault of its pods a gang with
+        // such pods is told first is not judged.
         Some(Reason::Unsupported) => rooms.has_slots(),
+        Some(Reason::SubGroupNotFound | Reason::SchedulingGated)
+            if rooms.has_slots() && gang.waiting.iter().any(|facts| asks_for_whole(facts)) =>
+        {
+            true
+        }
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
         }
@@ -235,6 +241,11 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
             gang.name, status.reason, status.message
         ));
     }
+}
+
+/// Whether a pod asks for GPUs, and for no parts of cards.
+fn asks_for_whole(facts: &PodFacts) -> bool {
+    facts.shape.cards.is_none() && amount(&facts.shape.requests, "nvidia.com/gpu") > 0
 }
 
 /// I18: no gang that fits waits.

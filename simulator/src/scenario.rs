@@ -28,7 +28,7 @@ pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;
-pub(crate) use sharing::share;
+pub(crate) use sharing::{PARTS, share};
 pub(crate) use trees::grow;
 pub(crate) use volumes::furnish;
 pub(crate) use work::{Arrival, arrivals};

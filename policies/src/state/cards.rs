@@ -118,6 +118,7 @@ impl Size {
     /// How many times what a request asks of one card fits beside what is used.
     fn fits(&self, used: Used, request: &CardNeed) -> u64 {
         let rooms = self.rooms(used, request);
+        // tests plant bugs here: room-on-a-card
         rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
     }
 
@@ -164,6 +165,7 @@ impl Used {
     }
 
     fn remove(&mut self, part: &CardPart) {
+        // tests plant bugs here: part-of-a-card
         self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());
         self.thousandths = self.thousandths.saturating_sub(part.thousandths.into());
         self.slots = self.slots.saturating_sub(part.slots.into());

@@ -3,6 +3,7 @@
 use super::Binder;
 use crate::cluster::Cluster;
 use crate::gangs::Gang;
+use crate::scenario::PARTS;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     Amount, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
@@ -33,6 +34,10 @@ impl Rooms {
         for node in cluster.nodes() {
             let mut free = RESOURCES.map(|resource| amount(&node.allocatable, resource));
             let [cpu, gpu, pods] = &mut free;
+            if !node.cards.is_empty() {
+                // Slots beyond the parts of the cards are of no use.
+                *gpu = (*gpu).min(node.cards.len() as Amount * Amount::from(PARTS));
+            }
             rooms
                 .nodes
                 .insert(node.name.clone(), [*cpu, *gpu, *pods, 1]);

@@ -1,7 +1,8 @@
 //! Worlds in which HAMi shares the cards of some nodes, and pods ask for parts of cards. All of it
 //! is drawn from a sequence of its own, so that other worlds are not changed by this module.
 //!
-//! Each part is a quarter of a card in every respect, so that as many pods fit as there are slots.
+//! Each part is a quarter of a card's computing power and memory, and a card has as many slots or
+//! more, so that [`PARTS`] pods fit on it.
 
 use super::Arrival;
 use crate::cluster::Cluster;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// How many pods share a card.
-const SLOTS: u32 = 4;
+/// How many parts of a card there are.
+pub(crate) const PARTS: u32 = 4;
 
 /// Lets HAMi share the cards of some nodes, but not of all with GPUs, and the pods of half of all
 /// gangs ask for parts.
@@ -32,7 +33,7 @@ pub(crate) fn share(
     let nodes: Vec<NodeFacts> = with_gpus.skip(1).cloned().collect();
     for node in nodes {
         if random.percent(70) {
-            let node = shared(node);
+            let node = shared(node, PARTS + random.below(3) as u32);
             cluster.put(Object::Node(node.clone()), now_ms);
             cluster.put_status(Object::Node(node), now_ms);
         }
@@ -49,19 +50,19 @@ pub(crate) fn share(
 }
 
 /// The node as HAMi's device plugin registers it.
-fn shared(mut node: NodeFacts) -> NodeFacts {
+fn shared(mut node: NodeFacts, slots: u32) -> NodeFacts {
     let cards = amount(&node.allocatable, GPU);
     node.annotations = vec![(HAMI_REGISTER.into(), "".into())];
-    node.cards = (0..cards).map(card).collect();
+    node.cards = (0..cards).map(|number| card(number, slots)).collect();
     for amounts in [&mut node.allocatable, &mut node.capacity] {
-        set_gpus(amounts, cards * u64::from(SLOTS));
+        set_gpus(amounts, cards * u64::from(slots));
     }
     node
 }
 
-fn card(number: u64) -> CardFacts {
+fn card(number: u64, slots: u32) -> CardFacts {
     CardFacts {
-        slots: SLOTS,
+        slots,
         ..CardFacts::new(format!("GPU-{number}"), 1_000)
     }
 }

@@ -18,7 +18,7 @@
 
 use gpu_batch_simulator::run::{
     AILING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM,
-    RESERVING_SEEDS_FROM,
+    RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
 };
 
 /// A bug to be planted.
@@ -48,6 +48,8 @@ pub(crate) enum Catcher {
     Seeds,
     /// The seeds of every test run in which pods have rules about other pods.
     Rules,
+    /// The seeds of every test run in which HAMi shares cards.
+    Cards,
     /// The seeds of every test run in which starts are promised and nothing fails.
     Promises,
     /// Eviction plans against brute force: `policies/tests/victims`.
@@ -77,6 +79,15 @@ const fn bug_of_rules(name: &'static str, marker: &'static str, planted: &'stati
     Bug {
         catcher: Catcher::Rules,
         first: RELATED_SEEDS_FROM,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug in cards that are shared.
+const fn bug_of_cards(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::Cards,
+        first: SHARING_SEEDS_FROM,
         ..bug(name, marker, planted)
     }
 }
@@ -409,6 +420,32 @@ pub(crate) const BUGS: &[Bug] = &[
         "let has_failed = false;",
     )
     .first_tried(AILING_SEEDS_FROM + 82),
+    bug_of_cards(
+        "a card has room while a slot is free",
+        "room-on-a-card",
+        "rooms[0].1",
+    ),
+    bug_of_cards(
+        "a part of a card is freed twice",
+        "part-of-a-card",
+        "self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());
+        self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());",
+    ),
+    bug_of_cards(
+        "a pod that is not bound leaves the lock on its node",
+        "lock-of-a-pod-that-is-not-bound",
+        "return true;",
+    ),
+    bug_of_cards(
+        "a pod is bound under the lock of another",
+        "turn-with-a-lock",
+        "if true {",
+    ),
+    bug_of_cards(
+        "a lock is replaced at once",
+        "lock-that-may-be-replaced",
+        "if true {",
+    ),
     bug_of_plans(
         "a min-runtime counts from the creation of pods",
         "min-runtime",

@@ -3,7 +3,7 @@
 
 use super::bugs::{BUGS, Bug, Catcher};
 use super::places::Sources;
-use gpu_batch_simulator::run::{RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM};
+use gpu_batch_simulator::run::{RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::process::{Command, Output};
 pub(crate) const SEEDS: Range<u64> = 0..20_000;
 /// The seeds that must catch every bug in rules about other pods: those of each test run.
 const RULES: Range<u64> = RELATED_SEEDS_FROM..RELATED_SEEDS_FROM + 150;
+/// The seeds that must catch every bug in cards that are shared: those of each test run.
+const CARDS: Range<u64> = SHARING_SEEDS_FROM..SHARING_SEEDS_FROM + 200;
 /// The seeds that must catch every bug in promised starts: those of each test run.
 const PROMISES: Range<u64> = RESERVING_SEEDS_FROM..RESERVING_SEEDS_FROM + 300;
 /// The seeds that a copy without a bug must survive.
@@ -129,12 +131,14 @@ impl Workshop {
             let first = || self.try_seeds(on, bug.first..bug.first + 1, with_faults);
             either(first, || self.try_seeds(on, all, with_faults))
         };
+        let either_way = |all: Range<u64>| {
+            let calm = || self.try_seeds(on, all.clone(), false);
+            either(|| seeds(all.clone(), true), calm)
+        };
         match bug.catcher {
             Catcher::Seeds => seeds(SEEDS, true),
-            Catcher::Rules => {
-                let calm = || self.try_seeds(on, RULES, false);
-                either(|| seeds(RULES, true), calm)
-            }
+            Catcher::Rules => either_way(RULES),
+            Catcher::Cards => either_way(CARDS),
             Catcher::Promises => seeds(PROMISES, false),
             Catcher::BruteForce => {
                 let first = || self.try_plans(on, bug.first, 1);

@@ -172,6 +172,7 @@ impl Turn {
             .filter(|(value, _)| *value == lock.value);
         let since_ms = known.map_or(at_ms, |(_, since_ms)| at_ms.min(*since_ms));
         let expires_ms = since_ms.saturating_add(EXPIRY_MS);
+        // tests plant bugs here: lock-that-may-be-replaced
         if expires_ms <= now_ms || is_left(state, node) {
             Shown::Free(Some(lock.value.clone()))
         } else if self.is_holder(lock) {
@@ -221,6 +222,7 @@ impl Binder {
         }
         line.waiting.retain(|waiting| *waiting != uid);
         turn.look(node, now_ms);
+        // tests plant bugs here: turn-with-a-lock
         if turn.has_lock(shown(node), now_ms) {
             return true;
         }
@@ -433,6 +435,7 @@ impl Binder {
         if is_bound || !turn.may_be_ours || id.is_none() {
             return true;
         }
+        // tests plant bugs here: lock-of-a-pod-that-is-not-bound
         turn.step = LockStep::Releasing;
         self.locks.releases.push_back(node.into());
         false
