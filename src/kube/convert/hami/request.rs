@@ -14,11 +14,11 @@ use std::fmt;
 pub(in crate::kube::convert) const PARTS: [&str; 3] =
     [CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER];
 
-type Place<'a> = (usize, ContainerField, &'a Container);
+/// A container that asks for cards or for parts of them, and where it stands among all containers,
+/// init containers first.
+type Asking<'a> = (usize, ContainerField, &'a Container);
 
-/// The containers of a pod that ask for cards or for parts of them, each with its place among all
-/// containers, init containers first.
-fn those_that_ask(spec: &PodSpec) -> impl Iterator<Item = Place<'_>> {
+fn those_that_ask(spec: &PodSpec) -> impl Iterator<Item = Asking<'_>> {
     let all = resources::all_containers(spec).enumerate();
     let all = all.map(|(index, (field, container))| (index, field, container));
     all.filter(|(.., container)| asks_for_cards(container) || asks_for_parts(container))
@@ -27,7 +27,7 @@ fn those_that_ask(spec: &PodSpec) -> impl Iterator<Item = Place<'_>> {
 /// The one container of a pod that asks for cards, if it asks for parts of them by its resources,
 /// and is neither an init container nor a sidecar. Other pods with such resources are not
 /// supported.
-pub(in crate::kube::convert) fn the_one_that_asks(spec: &PodSpec) -> Option<Place<'_>> {
+pub(in crate::kube::convert) fn the_one_that_asks(spec: &PodSpec) -> Option<Asking<'_>> {
     let mut asking = those_that_ask(spec);
     let one = asking.next()?;
     let (_, field, container) = one;
@@ -41,11 +41,11 @@ pub(in crate::kube::convert) fn need(
     problems: &mut Problems,
 ) -> Option<(CardNeed, CardEntries)> {
     let spec = &pod.spec;
-    let has_parts = those_that_ask(spec).any(|(.., container)| asks_for_parts(container));
+    let has_parts = || those_that_ask(spec).any(|(.., container)| asks_for_parts(container));
     let (need, index) = match annotation::asked(&pod.metadata.annotations, problems) {
         Asked::Wrong => return None,
         Asked::Part(part) => by_annotations(spec, &part, problems)?,
-        Asked::SliceAlone if !has_parts => {
+        Asked::SliceAlone if !has_parts() => {
             let problem = format_args!(
                 "says how a card is divided, and nothing asks for a part of one; write {} or {}, \
                  too",
@@ -94,7 +94,7 @@ fn by_annotations(
 }
 
 /// The container that asks for the cards of which annotations ask for a part.
-fn the_one_with_cards<'a>(spec: &'a PodSpec, part: &Part<'_>) -> Result<Place<'a>, Refusal> {
+fn the_one_with_cards<'a>(spec: &'a PodSpec, part: &Part<'_>) -> Result<Asking<'a>, Refusal> {
     let mut asking = those_that_ask(spec);
     let (one, another) = (asking.next(), asking.next());
     if another.is_some() {
