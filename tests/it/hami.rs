@@ -246,6 +246,19 @@ async fn the_entry_of_a_container_is_where_hamis_plugin_looks_for_it() {
         .unwrap();
     let [a, b] = cards;
     assert_eq!(text, format!(";;{a},NVIDIA,4000,0:{b},NVIDIA,4000,0:;;"));
+
+    // What annotations ask for is in the entry, too, where alone the plugin looks for it.
+    for (name, key) in [
+        ("quarter", "gpu-batch.io/gpu-fraction"),
+        ("of-kai", "gpu-fraction"),
+    ] {
+        let annotated = json!({"metadata": {"annotations": {key: "0.25"}}});
+        cluster.create(&cluster.pod(name, 1, &annotated)).await;
+        serve_all(&cluster, &[&node], 1).await;
+        let text = annotation(&cluster, &cluster.pod_path(name), ALLOCATED).await;
+        let (_, part) = text.as_deref().unwrap().split_once(',').unwrap();
+        assert_eq!(part, "NVIDIA,4000,25:;");
+    }
 }
 
 #[tokio::test]

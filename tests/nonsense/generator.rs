@@ -301,6 +301,7 @@ impl Generator {
         let node = json!(self.name("node", 6));
         let node = self.perhaps(15, node);
         let min_member = json!("2");
+        let fraction = json!("0.5");
         let volumes = self.volumes();
         let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchExpressions": [
@@ -326,6 +327,7 @@ impl Generator {
                     "job-name": "j",
                 },
                 "annotations": {"gpu-batch.io/min-member": self.perhaps(10, min_member),
+                                "gpu-batch.io/gpu-fraction": self.perhaps(3, fraction),
                                 "gpu-batch.io/expected-runtime": self.perhaps(5, runtime)},
                 "ownerReferences": self.perhaps(30, owner),
                 "creationTimestamp": "2026-11-21T10:00:00Z",

@@ -5,12 +5,14 @@
 //! Formats differ by its version: all since 2.5 are read.
 
 mod allocation;
+mod annotation;
 mod lock;
 mod register;
 mod request;
 
 pub(super) use allocation::parts;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
+pub(super) use annotation::MIG;
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;

@@ -29,6 +29,10 @@ pub(super) const TOPOLOGY_REQUIRED: &str = "gpu-batch.io/topology-required";
 pub(super) const TOPOLOGY_PREFERRED: &str = "gpu-batch.io/topology-preferred";
 pub(super) const PREEMPTION_DELAY: &str = "gpu-batch.io/preemption-delay";
 pub(super) const LAST_CHECKPOINT: &str = "gpu-batch.io/last-checkpoint";
+pub(super) const GPU_MEMORY: &str = "gpu-batch.io/gpu-memory";
+pub(super) const GPU_FRACTION: &str = "gpu-batch.io/gpu-fraction";
+pub(super) const GPU_CORES: &str = "gpu-batch.io/gpu-cores";
+pub(super) const GPU_SLICE: &str = "gpu-batch.io/gpu-slice";
 pub(super) const SIM_RUN_SECONDS: &str = "gpu-batch.io/sim-run-seconds";
 pub(super) const SIM_EXIT_CODE: &str = "gpu-batch.io/sim-exit-code";
 
@@ -47,7 +51,7 @@ pub(super) const LABELS: [&str; 3] = [POD_GROUP, SUB_GROUP, QUEUE];
 
 /// The annotations of pods that mean something: what users write, what a binding or the lifting of
 /// a gate has written, and what the fake nodes of the demo read.
-pub(super) const ANNOTATIONS: [&str; 15] = [
+pub(super) const ANNOTATIONS: [&str; 19] = [
     MIN_MEMBER,
     EXPECTED_RUNTIME,
     PREEMPTIBLE,
@@ -56,6 +60,10 @@ pub(super) const ANNOTATIONS: [&str; 15] = [
     TOPOLOGY_PREFERRED,
     PREEMPTION_DELAY,
     LAST_CHECKPOINT,
+    GPU_MEMORY,
+    GPU_FRACTION,
+    GPU_CORES,
+    GPU_SLICE,
     BOUND_QUEUE,
     BOUND_POD_GROUP,
     BOUND_MINIMUM,

@@ -22,7 +22,7 @@ pub(super) fn own(
     let node_selector = problems.at_most(limits::PAIRS, &spec.node_selector.0, "spec.nodeSelector");
     let mut unsupported = unsupported::fields(pod);
     let requests = resources::requests(pod, problems);
-    let (cards, entries) = hami::need(spec, problems).unzip();
+    let (cards, entries) = hami::need(pod, problems).unzip();
     let mut shape = PodShape {
         requests,
         largest_container: resources::largest_container(spec),

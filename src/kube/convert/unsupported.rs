@@ -8,11 +8,8 @@ use super::resources::{self, ContainerField};
 use super::{hami, keys};
 use crate::kube::objects::{Container, Pod};
 
-/// Annotations by which users ask other schedulers for a part of a card or for certain cards.
-const ANNOTATIONS: [&str; 10] = [
-    "gpu-fraction",
-    "gpu-fraction-num-devices",
-    "gpu-memory",
+/// Annotations by which users ask other schedulers for certain cards.
+const ANNOTATIONS: [&str; 7] = [
     "hami.io/gpu-scheduler-policy",
     "nvidia.com/nouse-gputype",
     "nvidia.com/nouse-gpuuuid",
@@ -57,6 +54,10 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
         if pod.metadata.annotations.get(name).is_some() {
             fields.push(keys::annotation(name).into());
         }
+    }
+    if pod.metadata.annotations.get(keys::GPU_SLICE) == Some(hami::MIG) {
+        let field = keys::annotation(keys::GPU_SLICE);
+        fields.push(format!("{field}: `{}`", hami::MIG).into());
     }
     fields
 }

@@ -1,11 +1,12 @@
-//! What one container asks of HAMi's cards.
+//! What one container asks of HAMi's cards, by its resources or by annotations of its pod.
 
+use super::annotation::{self, Asked, CARDS_MAX, NUMBER_MAX, Part};
 use crate::kube::convert::problems::Problems;
 use crate::kube::convert::resources::{
     CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER, ContainerField, GPU,
 };
-use crate::kube::convert::{quantity, resources};
-use crate::kube::objects::{Container, PodSpec, Quantity, Resources};
+use crate::kube::convert::{keys, quantity, resources};
+use crate::kube::objects::{Container, Pod, PodSpec, Quantity, Resources};
 use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
 use std::fmt;
 
@@ -13,38 +14,121 @@ use std::fmt;
 pub(in crate::kube::convert) const PARTS: [&str; 3] =
     [CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER];
 
-/// The most cards of a node.
-const CARDS_MAX: u64 = 256;
-/// The largest number that HAMi reads.
-const NUMBER_MAX: u64 = i32::MAX.unsigned_abs() as u64;
+/// A container that asks for cards or for parts of them, and where it stands among all containers,
+/// init containers first.
+type Asking<'a> = (usize, ContainerField, &'a Container);
 
-/// The one container of a pod that asks for cards, if it asks for parts of them and is neither an
-/// init container nor a sidecar; with its place among all containers, init containers first. Other
-/// pods with parts of cards are not supported.
-pub(in crate::kube::convert) fn the_one_that_asks(
-    spec: &PodSpec,
-) -> Option<(usize, ContainerField, &Container)> {
-    let mut asking = resources::all_containers(spec)
-        .enumerate()
-        .filter(|(_, (_, container))| asks_for_cards(container) || asks_for_parts(container));
-    let (index, (field, container)) = asking.next()?;
+fn those_that_ask(spec: &PodSpec) -> impl Iterator<Item = Asking<'_>> {
+    let all = resources::all_containers(spec).enumerate();
+    let all = all.map(|(index, (field, container))| (index, field, container));
+    all.filter(|(.., container)| asks_for_cards(container) || asks_for_parts(container))
+}
+
+/// The one container of a pod that asks for cards, if it asks for parts of them by its resources,
+/// and is neither an init container nor a sidecar. Other pods with such resources are not
+/// supported.
+pub(in crate::kube::convert) fn the_one_that_asks(spec: &PodSpec) -> Option<Asking<'_>> {
+    let mut asking = those_that_ask(spec);
+    let one = asking.next()?;
+    let (_, field, container) = one;
     let is_supported = asking.next().is_none() && !field.is_init() && asks_for_parts(container);
-    is_supported.then_some((index, field, container))
+    is_supported.then_some(one)
 }
 
 /// What a pod asks of cards that HAMi divides, and where the container stands that asks.
 pub(in crate::kube::convert) fn need(
-    spec: &PodSpec,
+    pod: &Pod,
     problems: &mut Problems,
 ) -> Option<(CardNeed, CardEntries)> {
-    let (index, field, container) = the_one_that_asks(spec)?;
-    let need = of(container, field, problems)?;
+    let spec = &pod.spec;
+    let has_parts = || those_that_ask(spec).any(|(.., container)| asks_for_parts(container));
+    let (need, index) = match annotation::asked(&pod.metadata.annotations, problems) {
+        Asked::Wrong => return None,
+        Asked::Part(part) => by_annotations(spec, &part, problems)?,
+        Asked::SliceAlone if !has_parts() => {
+            let problem = format_args!(
+                "says how a card is divided, and nothing asks for a part of one; write {} or {}, \
+                 too",
+                keys::GPU_FRACTION,
+                keys::GPU_MEMORY,
+            );
+            problems.push(keys::annotation(keys::GPU_SLICE), problem);
+            return None;
+        }
+        Asked::SliceAlone | Asked::Nothing => {
+            let (index, field, container) = the_one_that_asks(spec)?;
+            (of(container, field, problems)?, index)
+        }
+    };
     let after = resources::all_containers(spec).skip(index + 1).count();
     let entries = CardEntries {
         before: u32::try_from(index).ok()?,
         after: u32::try_from(after).ok()?,
     };
     Some((need, entries))
+}
+
+/// What a pod asks for by annotations, and the place of the container that asks for the cards.
+/// Annotations that do not go with its containers are a problem, which says what to write.
+fn by_annotations(
+    spec: &PodSpec,
+    part: &Part<'_>,
+    problems: &mut Problems,
+) -> Option<(CardNeed, usize)> {
+    let (index, field, container) = noted(the_one_with_cards(spec, part), problems)?;
+    let by_resources = of(container, field, problems)?;
+    let count = u64::from(by_resources.count());
+    let need = CardNeed::new(count, 10 * part.power_percent, part.memory)?;
+    let problem = match part.count {
+        Some((key, stated)) if stated != count => Some((
+            key,
+            format!("is {stated}, and {field} asks for `{GPU}: {count}`; write the same"),
+        )),
+        _ if asks_for_parts(container) && by_resources != need => Some((
+            part.key,
+            format!("asks for another part than {field}.resources; write one of them"),
+        )),
+        _ => None,
+    };
+    noted(problem.map_or(Ok((need, index)), Err), problems)
+}
+
+/// The container that asks for the cards of which annotations ask for a part.
+fn the_one_with_cards<'a>(spec: &'a PodSpec, part: &Part<'_>) -> Result<Asking<'a>, Refusal> {
+    let mut asking = those_that_ask(spec);
+    let (one, another) = (asking.next(), asking.next());
+    if another.is_some() {
+        let problem = format!("is for one container, and several ask for `{GPU}`; leave it to one");
+        return Err((part.key, problem));
+    }
+    let one = one.filter(|(.., one)| asks_for_cards(one));
+    let Some((index, field, container)) = one else {
+        let count = part.count.map_or(1, |(_, count)| count);
+        let problem = format!(
+            "asks for a part of a card, and no container asks for the card; write \
+             `{GPU}: {count}` in the limits of the container that uses it"
+        );
+        return Err((part.key, problem));
+    };
+    if field.is_init() {
+        let problem = format!("is not for {field}, an init container; write `{GPU}` in another");
+        return Err((part.key, problem));
+    }
+    match part.container {
+        Some((key, name)) if name != &*container.name => {
+            let problem = format!("`{name}` is not {field}, the container that asks for `{GPU}`");
+            Err((key, problem))
+        }
+        _ => Ok((index, field, container)),
+    }
+}
+
+/// An annotation, and what is wrong with it.
+type Refusal = (&'static str, String);
+
+fn noted<T>(result: Result<T, Refusal>, problems: &mut Problems) -> Option<T> {
+    let refused = |(key, problem): Refusal| problems.push(keys::annotation(key), problem);
+    result.map_err(refused).ok()
 }
 
 fn asks_for_cards(container: &Container) -> bool {

@@ -2,6 +2,7 @@
 //! `GPU_BATCH_CASES` names their directory; without it they are looked for beside the repository.
 
 mod allocations;
+mod annotations;
 mod locks;
 mod registers;
 mod requests;

@@ -64,13 +64,14 @@ fn parts_of_cards_are_named() {
     );
     check(
         json!({"metadata": {"annotations": {
+            "gpu-batch.io/gpu-slice": "mig",
             "gpu-fraction": "0.5",
             "hami.io/node-scheduler-policy": "binpack",
             "nvidia.com/use-gputype": "A100",
         }}}),
         &[
-            "metadata.annotations[gpu-fraction]",
             "metadata.annotations[nvidia.com/use-gputype]",
+            "metadata.annotations[gpu-batch.io/gpu-slice]: `mig`",
         ],
     );
 }

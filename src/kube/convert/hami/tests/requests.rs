@@ -271,10 +271,10 @@ fn the_entry_of_the_container_that_asks_is_behind_those_of_init_containers() {
     let none = container(json!({"nvidia.com/gpu": "0", "cpu": "1"}));
     let place = |init: &[&Value], containers: &[&Value]| {
         let pod = json!({"spec": {"initContainers": init, "containers": containers}});
-        let spec = spec(&pod);
-        let (needed, problems) = with_problems(|problems| need(&spec, problems));
-        assert!(problems.is_empty(), "{pod}");
-        assert_eq!(needed.is_some(), the_one_that_asks(&spec).is_some());
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let (needed, problems) = with_problems(|problems| need(&pod, problems));
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(needed.is_some(), the_one_that_asks(&pod.spec).is_some());
         needed.map(|(_, CardEntries { before, after })| (before, after))
     };
     assert_eq!(place(&[], &[&parts]), Some((0, 0)));
