@@ -548,7 +548,7 @@ impl<'say> Run<'say> {
         let calm = FaultKind::ALL
             .iter()
             .all(|kind| self.faults.struck(*kind) == 0);
-        self.judge_locks((calm, explained), &mut violations);
+        self.judge_locks(explained, &mut violations);
         if let Some(leader) = self.leader() {
             let binders = self.binders();
             let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);

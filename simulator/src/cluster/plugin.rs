@@ -7,21 +7,21 @@ use gpu_batch_policies::facts::{NodeFacts, PodFacts, UnixMs};
 
 impl Cluster {
     /// The plugin gives a pod its cards when the kubelet starts it, and takes the lock away. If the
-    /// lock names another pod, it gives that pod's cards instead.
+    /// lock names another pod, it gives that pod's cards instead, and without a lock it gives none.
     pub(super) fn give_cards(&mut self, facts: &PodFacts, now_ms: UnixMs) {
         let node = facts.node.as_deref().and_then(|node| self.node(node));
         let Some(node) = node.filter(|node| !node.cards.is_empty() && !facts.cards.is_empty())
         else {
             return;
         };
-        let Some(lock) = &node.card_lock else { return };
-        let (Some((namespace, name)), Some(at_ms)) = (&lock.holder, lock.at_ms) else {
-            return;
-        };
-        if (namespace, name) != (&facts.namespace, &facts.name) {
+        let lock = node.card_lock.as_ref();
+        let lock = lock.and_then(|lock| Some((lock.holder.as_ref()?, lock.at_ms?)));
+        let pod = (&facts.namespace, &facts.name);
+        let own = lock.filter(|((namespace, name), _)| (namespace, name) == pod);
+        let Some(((namespace, name), at_ms)) = own else {
             self.misassigned += u32::from(!self.restarted.contains(&facts.uid));
             return;
-        }
+        };
         let lock = OwnCardLock {
             namespace: namespace.clone(),
             name: name.clone(),

@@ -2,6 +2,7 @@
 //! did. This knowledge is kept apart from the engine.
 
 mod cards;
+mod locks;
 mod volumes;
 
 use super::takings::Takings;
@@ -11,6 +12,7 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{Amounts, PodShape, Uid, UnixMs, amount};
 use gpu_batch_policies::lease::{LeaseCall, LeaseSettings};
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use locks::Locks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volumes::Volumes;
@@ -44,6 +46,7 @@ pub(super) struct Watchdog {
     takings: Option<Takings>,
     volumes: Volumes,
     cards: Cards,
+    locks: Locks,
 }
 
 impl Watchdog {
@@ -58,6 +61,7 @@ impl Watchdog {
             takings: (settings.evictions.in_flight > 0).then(Takings::default),
             volumes: Volumes::default(),
             cards: Cards::new(settings.health.clone()),
+            locks: Locks::default(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -74,6 +78,7 @@ impl Watchdog {
             takings.told(event);
         }
         self.volumes.told(event);
+        self.locks.told(event);
         match event {
             Event::Applied(object) => self.shown(object),
             Event::Deleted(ObjectKey::Pod(uid)) => self.gone(*uid),
@@ -148,6 +153,7 @@ impl Watchdog {
             takings.ended(&action, outcome);
         }
         self.volumes.ended(&action, outcome);
+        self.locks.ended(&action, outcome);
         match (action, outcome) {
             (Action::Bind(bind), Outcome::Refused { .. } | Outcome::Throttled { .. }) => {
                 self.sent.remove(&bind.pod.uid);
@@ -209,6 +215,7 @@ impl Watchdog {
             self.under_way
                 .insert(command.id, (now_ms, command.action.clone()));
         }
+        self.locks.sends(commands, leads, &mut found);
         self.counts(&mut found);
         if let Some(takings) = &mut self.takings {
             takings.sends(commands, is_behind, &mut found);

@@ -10,22 +10,21 @@ pub(super) fn shares(seed: u64) -> bool {
 }
 
 impl Run<'_> {
-    /// Notes pods that started under locks of others, unless lost answers explain that, and locks
-    /// that are left at the end of a world in which nothing fails.
-    pub(super) fn judge_locks(
-        &self,
-        (is_calm, is_explained): (bool, bool),
-        violations: &mut Vec<String>,
-    ) {
+    /// Notes pods that started without a lock of their own, and locks that are left, unless lost
+    /// answers, or processes that end, explain that.
+    pub(super) fn judge_locks(&self, is_explained: bool, violations: &mut Vec<String>) {
         let misassigned = self.cluster.misassigned;
-        if misassigned > 0 && !is_explained && self.starts == 1 {
+        if is_explained || self.starts > 1 {
+            return;
+        }
+        if misassigned > 0 {
             violations.push(format!(
-                "C1: {misassigned} pods started under locks of others"
+                "C1: {misassigned} pods started without locks of their own"
             ));
         }
         let has_leader = self.leader().is_some();
         let locked = self.cluster.nodes().filter(|node| node.card_lock.is_some());
-        for node in locked.filter(|_| is_calm && has_leader) {
+        for node in locked.filter(|_| has_leader) {
             let (node, lock) = (&node.name, &node.card_lock);
             violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
         }
