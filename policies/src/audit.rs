@@ -13,12 +13,13 @@
 
 use crate::facts::saturated;
 use crate::gangs::protected::minima_of;
-use crate::ids::{GangId, NodeId, PodId, ResourceId};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
 use crate::state::cards::Cards;
 use crate::state::minima::Minimum;
 use crate::state::pod::{Pod, Stage};
+use crate::state::shared::{NodeVolumes, Use};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 /// Every violation, as sentences.
@@ -62,11 +63,21 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
             ));
         }
         let mut used: BTreeMap<ResourceId, u128> = BTreeMap::new();
+        let shared = shared_volumes(state, id, &expected);
+        if shared != node.shared {
+            found.push(format!(
+                "I1: node {} counts other uses of shared volumes than its pods and holds have",
+                node.name
+            ));
+        }
+        for (resource, taken) in shared.taken() {
+            *used.entry(resource).or_insert(0) += taken.used;
+        }
         let mut cards = Cards::default();
         cards.set(node.known.as_ref().map_or(&[], |known| &known.facts.cards));
         for pod in expected {
             let class = &state.classes[state.pods[pod].class];
-            for (resource, amount) in &class.requests {
+            for (resource, amount) in class.apart() {
                 *used.entry(*resource).or_insert(0) += u128::from(*amount);
             }
             cards.take(&state.pods[pod].cards);
@@ -106,19 +117,50 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
+/// The uses of shared volumes on a node by the pods there, and by holds.
+fn shared_volumes(state: &ClusterState, node: NodeId, pods: &[PodId]) -> NodeVolumes {
+    let mut volumes = NodeVolumes::default();
+    let mut count = |class: ClassId, which: Use| {
+        let shared = state.classes[class].shared.iter();
+        for volume in shared.flat_map(|shared| shared.volumes()) {
+            volumes.change(volume, which, true);
+        }
+    };
+    for pod in pods.iter().map(|pod| &state.pods[*pod]) {
+        count(pod.class, Use::Pod);
+        if pod.leaving {
+            count(pod.class, Use::Leaving);
+        }
+    }
+    let places = state.holds.iter().flat_map(|hold| &hold.places);
+    for (class, _) in places.filter(|(_, on)| *on == node) {
+        count(*class, Use::Held);
+    }
+    volumes
+}
+
 /// I1: what is leaving and what is held on each node are the sums over its pods and over all holds.
 fn coming(state: &ClusterState, found: &mut Vec<String>) {
     let mut sums: BTreeMap<(NodeId, ResourceId), (u128, u128)> = BTreeMap::new();
     for pod in state.pods.iter().map(|(_, pod)| pod) {
         for node in pod.stage.node().into_iter().filter(|_| pod.leaving) {
-            for (resource, amount) in &state.classes[pod.class].requests {
+            for (resource, amount) in state.classes[pod.class].apart() {
                 sums.entry((node, *resource)).or_default().0 += u128::from(*amount);
             }
         }
     }
     for (class, node) in state.holds.iter().flat_map(|hold| &hold.places) {
-        for (resource, amount) in &state.classes[*class].requests {
+        for (resource, amount) in state.classes[*class].apart() {
             sums.entry((*node, *resource)).or_default().1 += u128::from(*amount);
+        }
+    }
+    for (id, node) in state.nodes.iter() {
+        // That these are right is looked at with what is used.
+        for (resource, taken) in node.shared.taken() {
+            if taken.leaving + taken.held > 0 {
+                let sum = sums.entry((id, resource)).or_default();
+                *sum = (sum.0 + taken.leaving, sum.1 + taken.held);
+            }
         }
     }
     for (id, node) in state.nodes.iter() {

@@ -64,8 +64,8 @@ pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use storage::{
     AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
-    CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts, StorageKind, VolumeFacts,
-    VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel,
+    CsiDriverFacts, CsiNodeFacts, SharedVolume, StorageClassFacts, StorageFacts, StorageKind,
+    VolumeFacts, VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel,
 };
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

@@ -196,7 +196,16 @@ pub(crate) fn place(
             return Ok(());
         }
     }
-    place_groups(state, txn, request, memo, work)?;
+    let placed = place_groups(state, txn, request, memo, work);
+    if let Err(refusal) = placed {
+        let may_share = !refusal.is_proved() && request.shares_volumes(state);
+        if !may_share || memo.is_interrupted() {
+            return Err(refusal);
+        }
+        // Placed one after the other, members take each volume of a node once.
+        let placed = related::place(state, txn, request, work);
+        return placed.map_err(|_| refusal);
+    }
     preferred::follow(state, txn, request, start, work);
     Ok(())
 }

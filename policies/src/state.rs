@@ -33,6 +33,7 @@ pub(crate) mod relations;
 pub(crate) mod runtimes;
 mod score;
 pub(crate) mod sets;
+pub(crate) mod shared;
 pub(crate) mod storage;
 mod submitted;
 pub(crate) mod tables;

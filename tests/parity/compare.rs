@@ -234,16 +234,30 @@ fn same_scores(judged: &Judged, answer: &Answer, found: &mut Found) -> Result<()
     Ok(())
 }
 
+/// Whether there is a volume that a claim without one may get.
+fn gets_free_volume(case: &Value) -> bool {
+    let objects = case["objects"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_open = |object: &Value| {
+        object["kind"] == "PersistentVolumeClaim" && object["spec"].get("volumeName").is_none()
+    };
+    let is_free = |object: &Value| {
+        object["kind"] == "PersistentVolume" && object["status"]["phase"] == "Available"
+    };
+    objects.iter().any(is_open) && objects.iter().any(is_free)
+}
+
 /// The pod is placed on a node that fits, if there is one, and prefers it to no other.
 fn good_choice(stored: &Stored, case: &Value, judged: &Judged) -> Result<(), String> {
     let fits = |name: &String| judged.nodes.get(name).is_some_and(String::is_empty);
     let best = judged.scores.values().map(PreferenceScores::sum).max();
     let score = |name: &String| judged.scores.get(name).map(PreferenceScores::sum);
     match ours::choice(stored, case) {
-        Some(node) if fits(&node) && score(&node) == best => Ok(()),
-        Some(node) if fits(&node) => Err(format!("the pod is placed on {node}, not the preferred")),
-        Some(node) => Err(format!("the pod is placed on {node}, which does not fit")),
-        None => match judged.nodes.keys().find(|name| fits(name)) {
+        Ok(node) if fits(&node) && score(&node) == best => Ok(()),
+        Ok(node) if fits(&node) => Err(format!("the pod is placed on {node}, not the preferred")),
+        Ok(node) => Err(format!("the pod is placed on {node}, which does not fit")),
+        // A free volume that the pod's claim has got by then is counted from then on.
+        Err(why) if why.contains("attachable volumes of") && gets_free_volume(case) => Ok(()),
+        Err(_) => match judged.nodes.keys().find(|name| fits(name)) {
             Some(node) => Err(format!("the pod is placed nowhere, and {node} fits")),
             None => Ok(()),
         },

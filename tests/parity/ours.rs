@@ -156,9 +156,13 @@ fn seen<T: Watched + DeserializeOwned>(
 }
 
 /// The node on which a pod of these objects would be placed.
-pub(crate) fn choice(stored: &Stored, case: &Value) -> Option<String> {
+///
+/// # Errors
+/// Why it is placed on none.
+pub(crate) fn choice(stored: &Stored, case: &Value) -> Result<String, String> {
     let report = settled(watched(stored, case), &name_of(&stored.pod));
-    report?.node.map(Into::into)
+    let report = report.ok_or("there is no such pod")?;
+    report.node.map(Into::into).ok_or(report.message)
 }
 
 /// The report on a pod, once an engine that leads has placed what it can; `None`: there is no such

@@ -363,6 +363,18 @@ pub struct VolumeNeeds {
     pub places: Vec<VolumePlaces>,
     /// The zones of volumes. Sorted, each once.
     pub zones: Vec<ZoneLabel>,
+    /// The volumes that other pods use, too, as far as nodes limit how many are attached: on each
+    /// node such a volume counts once. They are among what the pod requests. Sorted, each once.
+    pub shared: Vec<SharedVolume>,
+}
+
+/// A volume that several pods use.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SharedVolume {
+    /// The CSI driver.
+    pub driver: Box<str>,
+    /// What tells the volume from others of the driver.
+    pub handle: Box<str>,
 }
 
 /// Where a volume is, or can be.

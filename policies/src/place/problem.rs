@@ -139,7 +139,10 @@ impl Problem {
         let cards = Cards::of(state, classes, &self.nodes);
         let aligns = |node: &NodeId| state.nodes[*node].cells.is_some();
         let is_aligned = self.nodes.iter().any(aligns);
-        self.exact = !is_aligned && cards.as_ref().is_none_or(|cards| cards.exact);
+        // Each pod counts a volume that others use, too: more than it may take.
+        let shares = |class: &ClassId| state.classes[*class].shared.is_some();
+        let is_shared = classes.iter().any(shares);
+        self.exact = !is_aligned && !is_shared && cards.as_ref().is_none_or(|cards| cards.exact);
         self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
         for node in &self.nodes {
             let node = &state.nodes[*node];

@@ -93,6 +93,10 @@ fn room(state: &ClusterState, classes: &[ClassId], id: NodeId) -> u64 {
         let class = &state.classes[*class];
         for (resource, _) in &class.requests {
             node.free(*resource).hash(&mut hasher);
+            // With a volume that is there already, a pod takes less of what is free.
+            if class.shared.is_some() {
+                node.takes_now(class, *resource).hash(&mut hasher);
+            }
         }
         if class.cards.is_some() {
             node.cards.hash_room(&mut hasher);

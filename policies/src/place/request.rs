@@ -46,6 +46,14 @@ pub(crate) struct RequestGroup {
 }
 
 impl Request {
+    /// Whether members of several classes, or of several groups, use volumes that others use, too:
+    /// then a place of one of them may leave less to be taken by others.
+    pub(super) fn shares_volumes(&self, state: &ClusterState) -> bool {
+        let classes = self.classes();
+        let uses = |class: &ClassId| state.classes[*class].shared.is_some();
+        (classes.len() > 1 || !self.is_plain()) && classes.iter().any(uses)
+    }
+
     pub(crate) fn new(
         groups: Vec<RequestGroup>,
         model_limits: Option<QueueId>,

@@ -13,6 +13,7 @@ use crate::state::kinds::{self, Kinds};
 use crate::state::preferences::NodePreferences;
 use crate::state::reach::{Confined, Reach};
 use crate::state::relations::ClassRelations;
+use crate::state::shared::ClassVolumes;
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -25,6 +26,8 @@ pub(crate) struct Class {
     /// The requests in the order of [`ResourceNames::place`], which does not depend on which
     /// resource was named first.
     pub(crate) in_order: Resources,
+    /// The volumes that others use, too, which are among the requests; `None`: there are none.
+    pub(crate) shared: Option<Box<ClassVolumes>>,
     /// How many `nvidia.com/gpu` one pod asks for.
     pub(crate) gpus: Amount,
     /// The scarcest resource that the class asks for. Nodes are searched in the order of how much
@@ -76,9 +79,17 @@ impl Class {
         self.shape.unsupported.is_empty() && !self.confined.to_slots && is_complete
     }
 
-    /// Whether a pod of the class takes amounts alone, and neither cards nor host ports.
+    /// Whether a pod of the class takes amounts alone, the same on every node: neither cards nor
+    /// host ports nor volumes that others use, too.
     pub(crate) fn asks_for_amounts(&self) -> bool {
-        self.cards.is_none() && self.shape.host_ports.is_empty()
+        self.cards.is_none() && self.shape.host_ports.is_empty() && self.shared.is_none()
+    }
+
+    /// What each pod of the class takes by itself: the requests without volumes that others use,
+    /// too.
+    pub(crate) fn apart(&self) -> &Resources {
+        let shared = self.shared.as_deref();
+        shared.map_or(&self.requests, |shared| &shared.apart)
     }
 
     /// Whether kubelets may reject pods of the class for their NUMA nodes.
@@ -102,6 +113,9 @@ impl Class {
     ) -> Self {
         let requests = names.vector(&shape.requests);
         let in_order = names.in_order(requests.clone());
+        let volumes = shape.volumes.as_deref();
+        let shared = volumes.map_or(&[][..], |volumes| &volumes.shared);
+        let shared = ClassVolumes::new(shared, &requests, names);
         let extended = |gpus_only: bool| {
             let mut resources = in_order.iter().map(|(resource, _)| *resource);
             resources.find(|resource| {
@@ -136,6 +150,7 @@ impl Class {
             shape,
             requests,
             in_order,
+            shared,
             reach: None,
             confined: Confined::default(),
             governed: None,

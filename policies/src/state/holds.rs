@@ -333,9 +333,18 @@ impl ClusterState {
             return false;
         };
         let mut needed: BTreeMap<(NodeId, ResourceId), u128> = BTreeMap::new();
+        let mut volumes: BTreeSet<(NodeId, ResourceId, &str)> = BTreeSet::new();
         for (class, node) in &hold.places {
-            for (resource, amount) in &self.classes[*class].requests {
+            let class = &self.classes[*class];
+            for (resource, amount) in class.apart() {
                 *needed.entry((*node, *resource)).or_default() += u128::from(*amount);
+            }
+            for (resource, handle) in class.shared.iter().flat_map(|shared| shared.volumes()) {
+                if !self.nodes[*node].shared.is_used(resource, handle)
+                    && volumes.insert((*node, resource, handle))
+                {
+                    *needed.entry((*node, resource)).or_default() += 1;
+                }
             }
         }
         let mut needed = needed.into_iter();

@@ -9,6 +9,7 @@ use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
 use crate::state::cards::Cards;
 use crate::state::class::Class;
+use crate::state::shared::{ClassVolumes, NodeVolumes, Use};
 use crate::topology::OrderKey;
 use alloc::{boxed::Box, vec::Vec};
 use smallvec::SmallVec;
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     /// The host ports that are held, sorted; one as often as it is held.
     held_ports: Vec<HostPort>,
     pub(crate) cards: Cards,
+    /// The volumes that several pods use.
+    pub(crate) shared: NodeVolumes,
     /// The NUMA nodes; `None`: the kubelet rejects no pods for them, or nothing is known of them.
     pub(crate) cells: Option<Box<Cells>>,
     /// The pods that take room on the node, in no order.
@@ -135,6 +138,7 @@ impl Node {
             ports: Vec::new(),
             held_ports: Vec::new(),
             cards: Cards::default(),
+            shared: NodeVolumes::default(),
             cells: None,
             pods: Vec::new(),
             accelerated: 0,
@@ -219,9 +223,10 @@ impl Node {
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
     pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
-        for (resource, amount) in &class.requests {
+        for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used + u128::from(*amount));
         }
+        self.share(class, Use::Pod, true);
         let ports = class.shape.host_ports.iter();
         self.ports.extend(ports.map(|port| (port.clone(), pod)));
         self.cards.take(cards);
@@ -231,9 +236,10 @@ impl Node {
 
     /// The exact reverse of [`Node::take`].
     pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
-        for (resource, amount) in &class.requests {
+        for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }
+        self.share(class, Use::Pod, false);
         self.ports.retain(|(_, owner)| *owner != pod);
         self.cards.give_back(cards);
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
@@ -244,20 +250,83 @@ impl Node {
 
     /// Counts the room of a pod on the node as coming, or not any more.
     pub(crate) fn count_leaving(&mut self, class: &Class, leaves: bool) {
-        for (resource, amount) in &class.requests {
+        for (resource, amount) in class.apart() {
             self.expect(*resource, |coming| {
                 coming.leaving = shifted(coming.leaving, *amount, leaves);
             });
         }
+        self.share(class, Use::Leaving, leaves);
+    }
+
+    /// Counts one use more of each shared volume of a class, or one less.
+    fn share(&mut self, class: &Class, which: Use, adds: bool) {
+        let Some(shared) = class.shared.as_deref() else {
+            return;
+        };
+        for volume in shared.volumes() {
+            let (before, now) = self.shared.change(volume, which, adds);
+            let (resource, _) = volume;
+            if before.used != now.used {
+                self.use_up(resource, |used| {
+                    (used + now.used).saturating_sub(before.used)
+                });
+            }
+            if (before.leaving, before.held) != (now.leaving, now.held) {
+                self.expect(resource, |coming| {
+                    coming.leaving = (coming.leaving + now.leaving).saturating_sub(before.leaving);
+                    coming.held = (coming.held + now.held).saturating_sub(before.held);
+                });
+            }
+        }
+    }
+
+    /// What the shared volumes of a class would take of a resource on the node with one more pod of
+    /// the class, beyond what is taken.
+    fn missing(&self, shared: &ClassVolumes, resource: ResourceId) -> Amount {
+        let change = self.shared.with_one_more(shared, resource);
+        let mut coming = self.coming.iter();
+        let coming = coming.find(|coming| coming.resource == resource);
+        let (held, leaving) = coming.map_or((0, 0), |coming| (coming.held, coming.leaving));
+        let kept = held.saturating_sub(leaving);
+        let held = (held + change.after.held).saturating_sub(change.before.held);
+        let leaving = (leaving + change.after.leaving).saturating_sub(change.before.leaving);
+        let now = change.before.used + kept;
+        let then = change.after.used + held.saturating_sub(leaving);
+        saturated(then.saturating_sub(now))
+    }
+
+    /// What one more pod of a class would take of a resource.
+    pub(crate) fn takes_now(&self, class: &Class, resource: ResourceId) -> Amount {
+        match class.shared.as_deref() {
+            None => amount_of(&class.requests, resource),
+            Some(shared) => {
+                let missing = self.missing(shared, resource);
+                shared.apart_of(resource).saturating_add(missing)
+            }
+        }
+    }
+
+    /// What is free of a resource for pods of a class, and how much of that each of them takes.
+    /// `None`: not enough for the first.
+    fn room(&self, class: &Class, slot: &Slot, amount: Amount) -> Option<(Amount, Amount)> {
+        let (free, amount) = match class.shared.as_deref() {
+            None => (slot.free, amount),
+            Some(shared) => (
+                slot.free.checked_sub(self.missing(shared, slot.resource))?,
+                shared.apart_of(slot.resource),
+            ),
+        };
+        (free >= amount).then_some((free, amount))
     }
 
     /// Holds room for one more pod of a class, or gives it back.
     pub(crate) fn count_held(&mut self, class: &Class, holds: bool) {
-        for (resource, amount) in &class.requests {
+        for (resource, amount) in class.apart() {
             self.expect(*resource, |coming| {
                 coming.held = shifted(coming.held, *amount, holds);
             });
         }
+        self.share(class, Use::Held, holds);
         for port in &class.shape.host_ports {
             match (self.held_ports.binary_search(port), holds) {
                 (Ok(at) | Err(at), true) => self.held_ports.insert(at, port.clone()),
@@ -378,10 +447,9 @@ impl Node {
             let Some(slot) = slots.find(|slot| slot.resource == *resource) else {
                 return 0;
             };
-            let free = slot.free;
-            if free < *amount {
+            let Some((free, amount)) = self.room(class, slot, *amount) else {
                 return 0;
-            }
+            };
             // Most pods take most of a node: a comparison spares most divisions.
             if free < amount.saturating_mul(fits) {
                 fits = free / amount;
@@ -403,8 +471,17 @@ impl Node {
         } else {
             1
         };
+        let shared = class.shared.as_deref();
         let resources = class.requests.iter();
-        let fits = resources.map(|(id, amount)| self.allocatable(*id) / amount);
+        let fits = resources.map(|(id, amount)| {
+            let once = shared.map_or(0, |shared| shared.count(*id));
+            match self.allocatable(*id).checked_sub(once) {
+                None => 0,
+                Some(left) => left
+                    .checked_div(amount.saturating_sub(once))
+                    .unwrap_or(u64::MAX),
+            }
+        });
         let cards = class.cards.iter();
         let cards = cards.map(|request| self.cards.multiplicity_empty(request));
         let fits = fits.chain(cards).fold(ports, u64::min);
@@ -436,7 +513,12 @@ impl Node {
     /// Whether more is taken than the node has of a resource that a class asks for, or of a card
     /// that its pod is to get.
     pub(crate) fn is_overfull(&self, class: &Class, cards: &[CardPart]) -> bool {
-        let mut slots = class.requests.iter().filter_map(|(id, _)| self.find(*id));
+        let apart = class.apart().iter().map(|(id, _)| *id);
+        // What other pods keep on the node is not there for this pod.
+        let volumes = class.shared.iter().flat_map(|shared| shared.volumes());
+        let alone = volumes.filter(|(id, handle)| self.shared.has_one_user(*id, handle));
+        let resources = apart.chain(alone.map(|(id, _)| id));
+        let mut slots = resources.filter_map(|id| self.find(id));
         slots.any(|slot| slot.used > slot.allocatable.into()) || self.cards.fail(cards)
     }
 
@@ -444,7 +526,10 @@ impl Node {
     /// empty node lacks comes before what other pods hold.
     pub(crate) fn lacking(&self, class: &Class) -> Lacking {
         let never = |(id, amount): &&(ResourceId, Amount)| self.allocatable(*id) < *amount;
-        let now = |(id, amount): &&(ResourceId, Amount)| self.free(*id) < *amount;
+        let now = |(id, amount): &&(ResourceId, Amount)| {
+            let slot = self.find(*id);
+            slot.is_none_or(|slot| self.room(class, slot, *amount).is_none())
+        };
         let mut requests = class.in_order.iter();
         match requests.clone().find(never).or_else(|| requests.find(now)) {
             Some((id, _)) => Lacking::Resource(*id),

@@ -34,6 +34,9 @@ use stock::Stock;
 /// A namespace and a name; the namespace is empty for kinds without.
 pub(crate) type Named = (Box<str>, Box<str>);
 
+/// A CSI driver, and what tells a volume from others of it.
+type Handle = (Box<str>, Box<str>);
+
 /// All objects about volumes.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
@@ -43,6 +46,8 @@ pub(crate) struct Storage {
     kept: BTreeMap<Named, BTreeSet<Box<str>>>,
     /// The claims that name each volume as theirs, whether or not there is such a volume.
     named: BTreeMap<Box<str>, BTreeSet<Named>>,
+    /// The names of the volumes with each driver and handle.
+    of_handle: BTreeMap<Handle, BTreeSet<Box<str>>>,
     stock: Stock,
     classes: BTreeMap<Box<str>, StorageClassFacts>,
     csi_nodes: BTreeMap<Box<str>, CsiNodeFacts>,
@@ -164,6 +169,7 @@ impl Storage {
         };
         if let Some(volume) = before.and_then(|before| before.volume) {
             take_out(&mut self.named, &volume, name);
+            self.handle_changed(&volume);
         }
         if let Some(volume) = volume {
             put_in(&mut self.named, volume, name.clone());
@@ -185,6 +191,12 @@ impl Storage {
         }
     }
 
+    /// Notes that other claims may have the volume of a PersistentVolume now.
+    fn handle_changed(&mut self, volume: &str) {
+        let claims: Vec<Named> = self.named_alike(volume).cloned().collect();
+        self.changed.extend(claims);
+    }
+
     /// Takes in a volume, or that it is gone.
     fn set_volume(&mut self, name: &str, facts: Option<VolumeFacts>) {
         let claim_of = |facts: &VolumeFacts| -> Option<Named> {
@@ -193,10 +205,18 @@ impl Storage {
         };
         let claim = facts.as_ref().and_then(claim_of);
         self.nodes_changed.extend(self.attachments.nodes_of(name));
+        self.handle_changed(name);
         let before = match facts {
             Some(facts) => self.volumes.insert(name.into(), facts),
             None => self.volumes.remove(name),
         };
+        if let Some(csi) = before.as_ref().and_then(|before| before.csi.as_ref()) {
+            take_out(&mut self.of_handle, csi, name);
+        }
+        if let Some(csi) = self.volumes.get(name).and_then(|now| now.csi.clone()) {
+            put_in(&mut self.of_handle, csi, name.into());
+        }
+        self.handle_changed(name);
         let lost = self.stock.change(before.as_ref(), self.volumes.get(name));
         self.changed.extend(lost);
         if let Some(claim) = before.as_ref().and_then(claim_of) {

@@ -43,6 +43,7 @@ mod requests;
 mod reservations;
 mod review;
 mod search;
+mod shared_volumes;
 mod slices;
 mod sub_groups;
 mod sums;

@@ -11,7 +11,8 @@ use gpu_batch_policies::facts::{
     AccessModes, AlignedContainer, AlignmentPolicy, AlignmentScope, AttachmentFacts, CapacityFacts,
     CellResource, ClaimFacts, ClaimReference, ClaimUse, ContainerRole, CsiDriverFacts,
     CsiNodeFacts, LabelSelector, NodeSelectorTerm, NumaCell, NumaFacts, PodFacts, PodShape,
-    StorageClassFacts, StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
+    SharedVolume, StorageClassFacts, StorageFacts, Uid, VolumeFacts, VolumeNeeds, VolumePlaces,
+    ZoneLabel,
 };
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
@@ -275,6 +276,10 @@ fn claims_and_volumes_are_read_back() {
         zones: vec![ZoneLabel {
             key: "zone".into(),
             values: vec!["a".into()],
+        }],
+        shared: vec![SharedVolume {
+            driver: "disks.example.com".into(),
+            handle: "v".into(),
         }],
     };
     let shape = PodShape {

@@ -1,7 +1,6 @@
 //! Claims of pods, and the objects that say where their volumes are or can be.
 //!
 //! On purpose not drawn, because gpu-batch differs there:
-//! - A volume that two pods of a node share, where attachments are limited: it counts twice.
 //! - Volumes that a pod names itself, of kinds from before CSI, most of which are not supported;
 //!   and CSINodes that say by an annotation which such kinds a node leaves to CSI drivers.
 //! - Several claims of one pod that wait for free volumes and differ in more than their sizes:
@@ -58,7 +57,12 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     }
     let volumes = (0..count).map(|index| stock.volume(draw, index));
     let volumes: Vec<Value> = volumes.collect();
-    if draw.percent(25) {
+    let shares = if draw.percent(40) {
+        1 + draw.below(3)
+    } else {
+        0
+    };
+    for _ in 0..shares {
         stock.share(draw, case);
     }
     let attachments = if draw.percent(50) { draw.below(5) } else { 0 };
@@ -85,8 +89,10 @@ struct Stock {
     objects: Vec<Value>,
     nodes: Vec<String>,
     classes: Vec<Class>,
-    /// The judged pod's claims that other pods may use: of one pod alone, or without attachments.
+    /// The judged pod's claims that other pods may use.
     shared: Vec<String>,
+    /// The claims of other pods, each with its namespace: pods may use one together.
+    of_others: Vec<(String, String)>,
     /// How many volumes there are.
     volumes: usize,
     /// Whether there are free volumes for claims that wait: for the only claim of the judged pod,
@@ -105,6 +111,7 @@ impl Stock {
             nodes,
             classes,
             shared: Vec::new(),
+            of_others: Vec::new(),
             volumes: 0,
             free: None,
         };
@@ -149,10 +156,8 @@ impl Stock {
             false => draw.pick(&["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]),
         };
         let mut object = draws::claim(draw, "default", &claim, modes);
-        let attached = self.fill(draw, &mut object);
-        if alone || !attached {
-            self.shared.push(claim.clone());
-        }
+        self.fill(draw, &mut object);
+        self.shared.push(claim.clone());
         self.keep(draw, object);
         json!({"name": name, "persistentVolumeClaim": {"claimName": claim}})
     }
@@ -193,9 +198,8 @@ impl Stock {
         }
     }
 
-    /// Gives a claim of the judged pod a state, and makes the volumes that go with it. Whether it
-    /// has, or may get, a volume that is attached to nodes.
-    fn fill(&mut self, draw: &mut Draw, claim: &mut Value) -> bool {
+    /// Gives a claim of the judged pod a state, and makes the volumes that go with it.
+    fn fill(&mut self, draw: &mut Draw, claim: &mut Value) {
         match draw.below(70) {
             0 => claim["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z"),
             1 => claim["status"]["phase"] = json!("Lost"),
@@ -207,7 +211,7 @@ impl Stock {
         let class = draws::class_of_claim(draw, claim);
         if draw.percent(50) {
             self.wait(draw, claim, class);
-            return true;
+            return;
         }
         let name = self.next_name();
         claim["spec"]["volumeName"] = json!(name);
@@ -220,14 +224,9 @@ impl Stock {
         let mut volume = draws::volume(draw, &name, claim, &self.nodes);
         volume["spec"]["claimRef"] = draws::reference(claim, true);
         volume["status"]["phase"] = json!("Bound");
-        let plain = ["local", "hostPath", "nfs", "azureFile", "vsphereVolume"];
-        let attached = plain
-            .iter()
-            .all(|source| volume["spec"].get(source).is_none());
         if draw.percent(97) {
             self.objects.push(volume);
         }
-        attached
     }
 
     /// Makes a volume that is kept for a claim, and others that it does not get.
@@ -281,7 +280,17 @@ impl Stock {
         let mut volumes = Vec::new();
         let count = 1 + draw.below(2);
         for index in 0..count {
+            let mut others = self.of_others.iter();
+            let known = others.find(|(of, _)| of == namespace);
+            if let Some((_, name)) = known.filter(|_| draw.percent(30)) {
+                volumes.push(json!({
+                    "name": format!("data-{index}"),
+                    "persistentVolumeClaim": {"claimName": name},
+                }));
+                continue;
+            }
             let name = format!("{pod_name}-data-{index}");
+            self.of_others.push((namespace.to_owned(), name.clone()));
             volumes.push(json!({
                 "name": format!("data-{index}"),
                 "persistentVolumeClaim": {"claimName": name},
@@ -328,8 +337,9 @@ impl Stock {
         }
         let at = usize::try_from(draw.below(pods.len() as u64)).unwrap();
         let claim = draw.pick(&self.shared);
-        let volume = json!({"name": "shared", "persistentVolumeClaim": {"claimName": claim}});
         let spec = &mut pods[at]["spec"];
+        let name = format!("shared-{}", spec["volumes"].as_array().map_or(0, Vec::len));
+        let volume = json!({"name": name, "persistentVolumeClaim": {"claimName": claim}});
         match spec["volumes"].as_array_mut() {
             Some(volumes) => volumes.push(volume),
             None => spec["volumes"] = json!([volume]),

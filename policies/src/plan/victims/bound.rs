@@ -144,7 +144,7 @@ fn need(
     units: &[Unit],
 ) -> Need {
     state.refresh(class);
-    let requests = state.classes[class].requests.clone();
+    let requests = state.classes[class].apart().clone();
     let asked = requests.iter().map(|(_, amount)| *amount).collect();
     let mut on_node: ById<NodeId, Vec<(usize, Amounts)>> = ById::default();
     for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.goes) {

@@ -127,7 +127,7 @@ impl Shelf {
     fn new(what_if: &mut WhatIf<'_>, class: ClassId, kind: ClaimKind, units: Units) -> Self {
         let state = &mut *what_if.state;
         state.refresh(class);
-        let requests = &state.classes[class].requests;
+        let requests = state.classes[class].apart();
         let mut shelf = Self {
             as_of_ms: what_if.now_ms,
             cursor: state.changes.end(),

@@ -18,14 +18,14 @@ pub(super) fn lacks(
     given: impl Fn(ResourceId) -> u128,
 ) -> bool {
     let classes = request.classes().into_iter();
-    let requests = classes.flat_map(|class| &state.classes[class].requests);
+    let requests = classes.flat_map(|class| state.classes[class].apart());
     let resources: BTreeSet<ResourceId> = requests.map(|(resource, _)| *resource).collect();
     resources.into_iter().any(|resource| {
         let free = state.nodes.iter().map(|(_, node)| node.free(resource));
         let free: u128 = free.map(u128::from).sum();
         free + given(resource)
             < request.least(0, &|class| {
-                amount_of(&state.classes[class].requests, resource)
+                amount_of(state.classes[class].apart(), resource)
             })
     })
 }

@@ -1,25 +1,26 @@
 //! Amounts of volumes: how many can be attached to nodes, and how many free ones nodes reach.
 //!
 //! How many volumes of a driver can be attached to a node is an amount, as CPU is: nodes have it,
-//! and each volume takes one. A volume that several pods of a node share counts once for each,
-//! which is more than kube-scheduler counts. Volumes that are still attached take one, too. Only
-//! drivers that some CSINode limits are counted; on all other nodes such a driver is not limited.
+//! and each volume takes one. A volume that several pods use is told by its handle, so that it
+//! counts once on each node ([`crate::state::shared`]). Volumes that are still attached take one,
+//! too. Only drivers that some CSINode limits are counted; on all other nodes such a driver is not
+//! limited.
 
-use super::Storage;
 use super::stock::without_free;
-use crate::facts::{Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, UnixMs};
+use super::{Named, Storage};
+use crate::facts::{
+    Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, SharedVolume, UnixMs,
+};
 use crate::state::ClusterState;
+use crate::state::shared::{ATTACHED, attachments_of};
 use alloc::{
     borrow::ToOwned,
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
     format,
     string::String,
+    vec::Vec,
 };
-
-/// What the names of amounts of attached volumes begin with; the name of the driver follows. They
-/// stand in sentences about what is missing.
-const ATTACHED: &str = "attachable volumes of ";
 
 /// Provisioners from before CSI, each with the CSI driver that has taken its volumes over and whose
 /// attachments nodes limit.
@@ -66,6 +67,63 @@ impl Storage {
         self.nodes_changed.insert(name.into());
     }
 
+    /// The volume that a claim has, or is to get, by its driver and its handle; `None`: one that no
+    /// node counts.
+    fn handle(&self, name: &Named) -> Option<(&str, String)> {
+        let facts = self.claims.get(name)?;
+        let volume = facts.volume.as_ref();
+        match volume.and_then(|volume| self.volumes.get(volume)) {
+            Some(volume) => {
+                let (driver, handle) = volume.csi.as_ref()?;
+                Some((driver, (**handle).to_owned()))
+            }
+            None => {
+                // A volume that is not there yet is none of those that are.
+                let class = self.classes.get(&facts.class)?;
+                Some((driver_of(&class.provisioner), format!("\0{name:?}")))
+            }
+        }
+    }
+
+    /// The claims that have the volume of a claim, by whatever PersistentVolumes: itself, and
+    /// others.
+    fn sharers(&self, name: &Named) -> Vec<&Named> {
+        let volume = self
+            .claims
+            .get(name)
+            .and_then(|claim| claim.volume.as_ref());
+        let others = volume.map(|volume| self.named_alike(volume));
+        let mut sharers: Vec<&Named> = others.into_iter().flatten().collect();
+        if sharers.is_empty() {
+            sharers.extend(self.users.get_key_value(name).map(|(name, _)| name));
+        }
+        sharers
+    }
+
+    /// The claims that name a PersistentVolume, or another one that stands for the same volume.
+    pub(super) fn named_alike(&self, volume: &str) -> impl Iterator<Item = &Named> {
+        let csi = self.volumes.get(volume).and_then(|it| it.csi.as_ref());
+        let alike = csi.and_then(|csi| self.of_handle.get(csi));
+        let names = alike.into_iter().flatten();
+        names.filter_map(|name| self.named.get(name)).flatten()
+    }
+
+    /// Whether several pods use the volume of a claim.
+    fn is_shared(&self, name: &Named) -> bool {
+        let sharers = self.sharers(name).into_iter();
+        let users = sharers.filter_map(|claim| self.users.get(claim));
+        let mut users = users.flatten();
+        let first = users.next();
+        users.any(|other| Some(other) != first)
+    }
+
+    /// Adds to claims those that have the same volumes.
+    pub(super) fn with_sharers(&self, claims: &mut BTreeSet<Named>) {
+        let sharers = claims.iter().flat_map(|name| self.sharers(name));
+        let sharers: Vec<Named> = sharers.cloned().collect();
+        claims.extend(sharers);
+    }
+
     /// Adds to what a node has how many volumes of each limited driver can be attached to it, and
     /// how many free volumes it reaches.
     /// `unused`: how many of each driver are attached that no pod on the node uses.
@@ -84,7 +142,7 @@ impl Storage {
             let limit = limit.map_or(UNLIMITED, Amount::from);
             let unused = unused.get(driver).copied().unwrap_or(0);
             let limit = limit.saturating_sub(unused);
-            allocatable.push((format!("{ATTACHED}{driver}").into(), limit));
+            allocatable.push((attachments_of(driver), limit));
         }
         allocatable.sort();
     }
@@ -120,22 +178,39 @@ impl ClusterState {
         }
         let free = free.into_iter().map(|(name, count)| (name.clone(), count));
         shape.requests.extend(free);
-        for (driver, volumes) in self.attached(namespace, claims) {
-            let name = format!("{ATTACHED}{driver}");
-            shape.requests.push((name.into(), volumes));
+        let attached = self.attached(namespace, claims);
+        let mut counts: BTreeMap<&str, Amount> = BTreeMap::new();
+        for (driver, _) in attached.keys() {
+            *counts.entry(driver).or_default() += 1;
+        }
+        for (driver, volumes) in counts {
+            shape.requests.push((attachments_of(driver), volumes));
         }
         shape.requests.sort();
+        let shared = attached.into_iter().filter(|(_, is_shared)| *is_shared);
+        let shared = shared.map(|((driver, handle), _)| SharedVolume {
+            driver: driver.into(),
+            handle: handle.into(),
+        });
+        let shared: Vec<_> = shared.collect();
+        if !shared.is_empty() {
+            shape.volumes.get_or_insert_default().shared = shared;
+        }
     }
 
-    /// How many volumes of each limited driver the claims of a pod attach.
-    fn attached(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeMap<Box<str>, Amount> {
-        if self.storage.limited.is_empty() {
-            return BTreeMap::new();
-        }
+    /// The volumes of limited drivers that the claims of a pod attach, each by its driver and its
+    /// handle, and whether other pods use it, too.
+    fn attached(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeMap<(&str, String), bool> {
         let mut attached = BTreeMap::new();
-        for (driver, _) in self.handles(namespace, claims) {
-            if self.storage.limited.contains_key(driver) {
-                *attached.entry(driver.into()).or_insert(0) += 1;
+        if self.storage.limited.is_empty() {
+            return attached;
+        }
+        for claim in claims {
+            let name = (namespace.into(), claim.name.clone());
+            if let Some(handle) = self.storage.handle(&name)
+                && self.storage.limited.contains_key(handle.0)
+            {
+                *attached.entry(handle).or_default() |= self.storage.is_shared(&name);
             }
         }
         attached
@@ -143,28 +218,11 @@ impl ClusterState {
 
     /// The volumes that the claims of a pod attach, each by its driver and its handle.
     pub(super) fn handles(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeSet<(&str, String)> {
-        let mut handles: BTreeSet<(&str, String)> = BTreeSet::new();
-        for claim in claims {
-            let name = (namespace.into(), claim.name.clone());
-            let Some(facts) = self.storage.claims.get(&name) else {
-                continue;
-            };
-            let volume = facts.volume.as_ref();
-            let volume = volume.and_then(|volume| self.storage.volumes.get(volume));
-            match volume {
-                Some(volume) => {
-                    let csi = volume.csi.as_ref();
-                    handles.extend(csi.map(|(driver, handle)| (&**driver, (**handle).to_owned())));
-                }
-                None => {
-                    // A volume that is not there yet is none of those that are.
-                    let class = self.storage.classes.get(&facts.class);
-                    let driver = class.map(|class| driver_of(&class.provisioner));
-                    handles.extend(driver.map(|driver| (driver, format!("\0{name:?}"))));
-                }
-            }
-        }
-        handles
+        let names = claims
+            .iter()
+            .map(|claim| (namespace.into(), claim.name.clone()));
+        let handles = names.filter_map(|name| self.storage.handle(&name));
+        handles.collect()
     }
 
     /// Takes in how many volumes can be attached to a node now.

@@ -109,6 +109,7 @@ impl ClusterState {
     /// may ask for something else now.
     fn follow_stock(&mut self) -> BTreeSet<Named> {
         let mut changed = self.storage.take_changed();
+        self.storage.with_sharers(&mut changed);
         let mut classes: BTreeSet<Box<str>> = BTreeSet::new();
         for name in &changed {
             let standing = self.standing(name);

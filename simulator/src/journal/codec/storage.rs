@@ -3,8 +3,8 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
-    CsiDriverFacts, CsiNodeFacts, StorageClassFacts, StorageFacts, StorageKind, VolumeFacts,
-    VolumeNeeds, VolumePlaces, ZoneLabel,
+    CsiDriverFacts, CsiNodeFacts, SharedVolume, StorageClassFacts, StorageFacts, StorageKind,
+    VolumeFacts, VolumeNeeds, VolumePlaces, ZoneLabel,
 };
 
 impl Codec for AccessModes {
@@ -33,7 +33,8 @@ fields! {
     AttachmentFacts { name, driver, node, volume }
     CsiDriverFacts { name, tells_capacity }
     CapacityFacts { namespace, name, class, largest, nodes }
-    VolumeNeeds { missing, places, zones }
+    VolumeNeeds { missing, places, zones, shared }
+    SharedVolume { driver, handle }
     VolumePlaces { is_bound, only_on, any_of }
     ZoneLabel { key, values }
 }

@@ -133,7 +133,10 @@ fn in_tree(draw: &mut Draw, name: &str) -> (&'static str, Value) {
             };
             ("awsElasticBlockStore", json!({"volumeID": id}))
         }
-        2 => ("gcePersistentDisk", json!({"pdName": name})),
+        2 => {
+            let name = if draw.percent(20) { "one" } else { name };
+            ("gcePersistentDisk", json!({"pdName": name}))
+        }
         3 => {
             let kind = draw.pick(&["Managed", "Managed", "Dedicated"]);
             let uri = format!("/disks/{name}");
@@ -343,7 +346,9 @@ pub(super) fn volume(draw: &mut Draw, name: &str, claim: &Value, nodes: &[String
         2 => volume["spec"]["nfs"] = json!({"server": "nfs.example", "path": "/"}),
         _ => {
             let driver = *draw.pick(DRIVERS);
-            volume["spec"]["csi"] = json!({"driver": driver, "volumeHandle": name});
+            // Several PersistentVolumes may stand for one volume.
+            let handle = if draw.percent(15) { "one" } else { name };
+            volume["spec"]["csi"] = json!({"driver": driver, "volumeHandle": handle});
             // Other sources have no such class.
             if let Some(class) = asked.get("volumeAttributesClassName") {
                 volume["spec"]["volumeAttributesClassName"] = class.clone();
