@@ -1,6 +1,6 @@
 //! Views of the engine's state for `plan`, `queues`, metrics and tests.
 
-use crate::facts::{Amount, RuntimeSource, Uid, UnixMs};
+use crate::facts::{Amount, CardPart, RuntimeSource, Uid, UnixMs};
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
@@ -37,6 +37,8 @@ pub struct PodReport {
     pub state: PodState,
     /// The pod's node, also while the binding is on its way.
     pub node: Option<Box<str>>,
+    /// What the pod holds of cards of its node, in the order of their ids.
+    pub cards: Box<[CardPart]>,
     /// The binding is on its way: the API server has not said yet that the pod is on its node.
     pub binding: bool,
     /// Why the pod waits.

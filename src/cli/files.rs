@@ -10,6 +10,7 @@ use crate::views::table::printable;
 use anyhow::{Context, anyhow};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::UnixMs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,6 +42,8 @@ impl FilesArgs {
 /// What a plan of one cycle begins with.
 pub(super) struct World {
     pub(super) objects: Vec<Object>,
+    /// The containers that ask for parts of cards, by `namespace/name` of their pods.
+    pub(super) card_containers: BTreeMap<String, Box<str>>,
     pub(super) options: plan::Options,
     /// The namespace of names that have none.
     pub(super) namespace: String,
@@ -69,8 +72,11 @@ pub(super) fn world(
         health: &configuration.settings.health,
         preferences: configuration.preferences,
     };
-    let Input { objects, notes } =
-        plan::read(captured, files, reading).map_err(|error| bad(error.into()))?;
+    let Input {
+        objects,
+        card_containers,
+        notes,
+    } = plan::read(captured, files, reading).map_err(|error| bad(error.into()))?;
     for note in notes {
         eprintln!("note: {}", printable(&note));
     }
@@ -82,6 +88,7 @@ pub(super) fn world(
     };
     Ok(World {
         objects,
+        card_containers,
         options,
         namespace,
     })

@@ -56,7 +56,8 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         evicted: args.evicted,
         ..world.options
     };
-    let plan = plan::run(world.objects, options)?;
+    let mut plan = plan::run(world.objects, options)?;
+    plan.name_containers(&world.card_containers);
     let text = match args.output {
         Output::Table => draw(&plan, Screen::of_stdout()),
         Output::Json => serde_json::to_string_pretty(&plan)? + "\n",

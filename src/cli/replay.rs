@@ -141,7 +141,7 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         health: &Health::default(),
         preferences: ClusterPreferences::default(),
     };
-    let Input { objects, notes: _ } = plan::read(None, files, reading)?;
+    let Input { objects, .. } = plan::read(None, files, reading)?;
     let queue = |object| match object {
         Object::Queue(queue) => match queue.problems.first() {
             None => Ok(queue),

@@ -101,6 +101,9 @@ pub struct Converter {
     default_priority_class: Option<Box<str>>,
     /// The StorageClass of claims in files that name none: when it was created, and its name.
     default_storage_class: Option<(UnixMs, Box<str>)>,
+    /// From files only: the containers that ask for parts of cards, by `namespace/name` of their
+    /// pods.
+    card_containers: BTreeMap<String, Box<str>>,
     /// Why the API server would have refused the Node, or the pod of ours, that was read last. Only
     /// objects from files have such problems.
     impossible: Vec<Problem>,
@@ -121,6 +124,7 @@ impl Converter {
             priority_classes: BTreeMap::new(),
             default_priority_class: None,
             default_storage_class: None,
+            card_containers: BTreeMap::new(),
             impossible: Vec::new(),
         }
     }
@@ -151,6 +155,12 @@ impl Converter {
     /// clocks of other machines may be ahead. Set it before each batch.
     pub fn set_now(&mut self, now_ms: UnixMs) {
         self.now_ms = now_ms;
+    }
+
+    /// The containers that ask for parts of cards in the pods that were read from files, by
+    /// `namespace/name` of the pods.
+    pub(crate) fn into_card_containers(self) -> BTreeMap<String, Box<str>> {
+        self.card_containers
     }
 
     /// Whether a status says that another gpu-batch wrote it.

@@ -37,6 +37,8 @@ pub struct Reading<'a> {
 pub struct Input {
     /// The objects.
     pub objects: Vec<Object>,
+    /// The containers that ask for parts of cards, by `namespace/name` of their pods.
+    pub card_containers: BTreeMap<String, Box<str>>,
     /// What a user should know about the objects: sentences for standard error.
     pub notes: Vec<String>,
 }
@@ -112,7 +114,11 @@ pub fn read(
     notes.extend(ignored(&read));
     let objects: Vec<Object> = read.objects.into_iter().map(|(_, object)| object).collect();
     notes.extend(nothing_to_do(&objects, reading.scheduler_name));
-    Ok(Input { objects, notes })
+    Ok(Input {
+        objects,
+        card_containers: converter.into_card_containers(),
+        notes,
+    })
 }
 
 fn refusal((source, refused): &(Source, RefusedDocument)) -> String {

@@ -5,7 +5,7 @@ use crate::kube::format::seconds;
 use crate::views::queues::{self, QueueView};
 use crate::views::table::{self, Entry, Screen, Tone};
 use gpu_batch_policies::command::Evict;
-use gpu_batch_policies::facts::{QueueFacts, Uid};
+use gpu_batch_policies::facts::{CardPart, QueueFacts, Uid};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{GangReport, PodReport, PodState, QueueReport};
 use gpu_batch_policies::status::Phase;
@@ -37,11 +37,25 @@ pub(crate) struct PodView {
     pub node: Option<String>,
     /// The pod's cards, where the scheduler chooses them; for plain `nvidia.com/gpu` the kubelet
     /// does.
-    pub devices: Vec<String>,
+    pub devices: Vec<DeviceView>,
     /// Why the pod waits.
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
     pub message: String,
+}
+
+/// What a pod gets of one card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct DeviceView {
+    /// The container that gets it; `None`: not known.
+    pub container: Option<Box<str>>,
+    /// What the device plugin calls the card.
+    pub id: Box<str>,
+    /// The memory, in MiB.
+    #[serde(rename = "memoryMi")]
+    pub memory_mib: u64,
+    /// The computing power, in percent of a card; 0: what others leave.
+    pub cores: u32,
 }
 
 /// One eviction.
@@ -116,6 +130,16 @@ impl Plan {
                 .collect(),
         }
     }
+
+    /// Names the containers that get cards, by `namespace/name` of their pods.
+    pub(crate) fn name_containers(&mut self, containers: &BTreeMap<String, Box<str>>) {
+        for (pod, view) in &mut self.pods {
+            let container = containers.get(pod);
+            for device in &mut view.devices {
+                device.container = container.cloned();
+            }
+        }
+    }
 }
 
 impl PodView {
@@ -133,7 +157,7 @@ impl PodView {
         Self {
             state,
             node: pod.node.as_deref().map(str::to_owned),
-            devices: Vec::new(),
+            devices: pod.cards.iter().map(DeviceView::of).collect(),
             reason: pod.reason.map(Reason::as_str),
             message: pod.message.clone(),
         }
@@ -144,6 +168,17 @@ impl PodView {
             "Running" | "Bound" | "Succeeded" => Tone::Good,
             "Failed" | "Evicted" => Tone::Bad,
             _ => Tone::Waiting,
+        }
+    }
+}
+
+impl DeviceView {
+    fn of(part: &CardPart) -> Self {
+        Self {
+            container: None,
+            id: part.card.clone(),
+            memory_mib: part.memory_mib,
+            cores: part.thousandths / 10,
         }
     }
 }

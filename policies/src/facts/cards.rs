@@ -49,7 +49,7 @@ impl CardFacts {
 /// Why a card takes no new pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CardClosed {
-    /// The device plugin says that the card does not work.
+    /// The device plugin says that the card does not work, or does not run itself.
     Unhealthy,
     /// An administrator has closed the card.
     Cordoned,

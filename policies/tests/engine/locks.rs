@@ -132,6 +132,41 @@ fn a_plugin_that_never_releases_holds_the_next_pod_up_for_five_minutes() {
     assert_eq!(holder(&world), Some("b"));
 }
 
+/// The annotation `hami.io/bind-phase` of such a pod says `allocating` for as long as it is there.
+#[test]
+fn a_pod_that_is_never_served_keeps_its_cards_and_the_lock_no_longer_than_it_lives() {
+    type Goes = fn(&mut World);
+    let cases: [(Goes, u64); 3] = [
+        (|world| world.delete("a"), 0),
+        // The kubelet has rejected it, say.
+        (|world| world.fail("a"), 5 * MINUTE_MS),
+        (|world| world.end("a"), 5 * MINUTE_MS),
+    ];
+    for (case, (goes, waits_ms)) in cases.into_iter().enumerate() {
+        for has_new_leader in [false, true] {
+            let most = CardNeed::new(2, 0, CardMemory::Percent(60));
+            let mut world = slow_world();
+            world.then((hami("n1"), pod("a", 2).cards(most)));
+            assert_eq!(holder(&world), Some("a"));
+            world.then(pod("b", 2).cards(most));
+            assert_eq!(world.reason("pod/b"), Some(Reason::DoesNotFit));
+            if has_new_leader {
+                world.take_over();
+            }
+            goes(&mut world);
+            world.settle();
+            assert_eq!(world.reason("pod/b"), None, "case {case}");
+            if waits_ms > 0 {
+                world.later(waits_ms - 1);
+                assert_eq!(bound(&world, "b"), None, "case {case}");
+                world.later(1);
+            }
+            assert_eq!(bound(&world, "b"), Some("n1"), "case {case}");
+            assert_eq!(holder(&world), Some("b"), "case {case}");
+        }
+    }
+}
+
 #[test]
 fn a_lock_is_replaced_if_it_is_old_or_its_pod_is_gone_and_else_waited_for() {
     let at_ms = World::new().now_ms;

@@ -3,7 +3,7 @@
 use super::admission;
 use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
-use crate::kube::convert::{Converter, Watched, limits, storage};
+use crate::kube::convert::{Converter, Watched, hami, limits, storage};
 use crate::kube::objects::{
     Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
     NativePodGroup, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod,
@@ -243,6 +243,10 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
     let mut pod: Pod = decode(&value)?;
     let problem = admit_priority(&mut pod, converter);
     let refusals = admission::refusals(&pod, &value);
+    if let Some(container) = hami::container_of_cards(&pod) {
+        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        converter.card_containers.insert(name, container.into());
+    }
     let mut object = pod.convert(converter);
     // Conversion may have refused a field already: its words are kept.
     for refusal in refusals {

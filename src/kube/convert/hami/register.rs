@@ -24,6 +24,10 @@ use serde_json::Value;
 /// The annotation in which administrators name cards that take no new pods, with commas between
 /// them.
 const CORDON: &str = "hami.io/device-cordon";
+/// The annotation through which plugins before HAMi 2.8 and HAMi's scheduler show each other that
+/// they live. The scheduler asks (`Requesting_` and a time), and the plugin answers within 30 s
+/// (`Reported` and a time). Unanswered for a minute, the scheduler writes `Deleted_` and a time.
+const HANDSHAKE: &str = "hami.io/node-handshake";
 /// The mode in which software in the containers keeps each to its part of a card.
 const HAMI_CORE: &str = "hami-core";
 /// The most cards of a node.
@@ -83,15 +87,32 @@ pub(in crate::kube::convert) fn cards(
             Err(error) => problems.push(keys::annotation(HAMI_REGISTER), error),
         }
     }
+    if is_plugin_gone(annotations, text) {
+        for card in &mut cards {
+            card.closed = Some(CardClosed::Unhealthy);
+        }
+    }
     cards.sort_by(|one, other| one.id.cmp(&other.id));
     cards
+}
+
+/// Whether HAMi's scheduler has found that the plugin does not run any more. A question may be open
+/// on any node whose plugin lives, so it says nothing. Later plugins, which write JSON, do not
+/// answer, and the verdict may be of the plugin before.
+fn is_plugin_gone(annotations: &Annotations, register: &str) -> bool {
+    let handshake = annotations.get(HANDSHAKE).unwrap_or_default();
+    !is_json(register) && handshake.contains("Deleted")
+}
+
+fn is_json(register: &str) -> bool {
+    register.trim_start().starts_with('[')
 }
 
 fn entries(text: &str) -> Result<Vec<Entry>, String> {
     if text.len() > limits::ANNOTATION_TEXT {
         return Err(format!("is more than {} bytes", limits::ANNOTATION_TEXT));
     }
-    if !text.trim_start().starts_with('[') {
+    if !is_json(text) {
         return records(text);
     }
     // Through `Value`, since the last one of two fields of one name counts.

@@ -167,6 +167,31 @@ fn what_is_no_register_is_a_problem() {
 }
 
 #[test]
+fn cards_are_closed_where_the_handshake_of_an_old_plugin_says_that_it_is_gone() {
+    let records = "GPU-a,10,1,100,T4,0,true:GPU-b,10,1,100,T4,0,false:";
+    let json = r#"[{"id":"GPU-a","count":10,"devmem":1,"devcore":100,"health":true},
+        {"id":"GPU-b","count":10,"devmem":1,"devcore":100}]"#;
+    let unhealthy = Some(CardClosed::Unhealthy);
+    for (handshake, of_records) in [
+        ("Deleted_2024.01.23 04:30:04", unhealthy),
+        ("Deleted_2024-01-23 04:30:04", unhealthy),
+        ("Requesting_2024-01-23 04:30:04", None),
+        ("Reported 2024-01-23 04:30:04.4 +0000 UTC m=+1.7", None),
+        ("deleted", None),
+        ("", None),
+    ] {
+        for (register, expected) in [(records, of_records), (json, None)] {
+            let (cards, problems) = read(&json!({
+                "hami.io/node-nvidia-register": register, "hami.io/node-handshake": handshake
+            }));
+            let closed: Vec<Option<CardClosed>> = cards.iter().map(|card| card.closed).collect();
+            assert_eq!(closed, [expected, unhealthy], "{handshake}: {register}");
+            assert_eq!(problems, [], "{handshake}: {register}");
+        }
+    }
+}
+
+#[test]
 fn cordoned_cards_are_closed() {
     let register = "GPU-a,10,1,100,T4,0,true:GPU-b,10,1,100,T4,0,true:GPU-c,10,1,100,T4,0,false:";
     let (cards, problems) = read(&json!({
