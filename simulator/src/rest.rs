@@ -219,8 +219,8 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         Some(_) if gang.waiting.iter().any(|facts| !facts.claims.is_empty()) => true,
         Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForVolumes) => false,
-        // Slots of HAMi are not for pods that ask for whole GPUs. Which fault of its pods a gang with
-        // such pods is told first is not judged.
+        // Slots of HAMi are not for pods that ask for whole GPUs. Which fault of its pods a gang
+        // with such pods is told first is not judged.
         Some(Reason::Unsupported) => rooms.has_slots(),
         Some(Reason::SubGroupNotFound | Reason::SchedulingGated)
             if rooms.has_slots() && gang.waiting.iter().any(|facts| asks_for_whole(facts)) =>

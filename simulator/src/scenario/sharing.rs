@@ -33,7 +33,7 @@ pub(crate) fn share(
     let nodes: Vec<NodeFacts> = with_gpus.skip(1).cloned().collect();
     for node in nodes {
         if random.percent(70) {
-            let node = shared(node, PARTS + random.below(3) as u32);
+            let node = shared(node, PARTS + random.pick(&[0, 1, 2]));
             cluster.put(Object::Node(node.clone()), now_ms);
             cluster.put_status(Object::Node(node), now_ms);
         }
