@@ -12,10 +12,9 @@ set -eu
 
 ALL="etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm"
 
-# The stage files that come from kwok. Two of kwok's own are left out on
-# purpose, and ours are in stages/: pod-complete.yaml ends every pod of a Job at
-# once, and pod-delete.yaml deletes pods that have not ended.
-KWOK_STAGES="node/fast/node-initialize.yaml pod/fast/pod-ready.yaml"
+# The stage files that come from kwok. kwok's own pod-complete.yaml is left
+# out on purpose: it ends every pod of a Job at once. Ours is in stages/.
+KWOK_STAGES="node/fast/node-initialize.yaml pod/fast/pod-ready.yaml pod/fast/pod-delete.yaml"
 
 die() {
     echo "build.sh: $*" >&2

@@ -196,6 +196,14 @@ impl Cluster {
         let is_namespace = |path: &&String| path.starts_with("/api/v1/namespaces/");
         let namespaces: Vec<&String> = created.iter().filter(is_namespace).collect();
         for path in &namespaces {
+            // A namespace deletes its pods first, and the Job controller holds the pods of Jobs
+            // with a backoffLimitPerIndex until it has made others, which it cannot do any more.
+            let jobs = path.replacen("/api/v1", "/apis/batch/v1", 1) + "/jobs";
+            delete(
+                &self.client,
+                &format!("{jobs}?propagationPolicy=Background"),
+            )
+            .await?;
             delete(&self.client, path).await?;
         }
         // First the namespaces: their pods need the nodes, because only a kubelet, here kwok, lets

@@ -15,14 +15,10 @@ use std::process::{Command, Stdio};
 use super::LocalError;
 
 /// The files of `deploy/local` that a build needs.
-const MODULE: [(&str, &str); 6] = [
+const MODULE: [(&str, &str); 5] = [
     ("build.sh", include_str!("../../../deploy/local/build.sh")),
     ("go.mod", include_str!("../../../deploy/local/go.mod")),
     ("go.sum", include_str!("../../../deploy/local/go.sum")),
-    (
-        "stages/pod-delete.yaml",
-        include_str!("../../../deploy/local/stages/pod-delete.yaml"),
-    ),
     (
         "stages/pod-finish.yaml",
         include_str!("../../../deploy/local/stages/pod-finish.yaml"),
