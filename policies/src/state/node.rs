@@ -306,8 +306,9 @@ impl Node {
         }
     }
 
-    /// What is free of a resource for pods of a class, and how much of that each of them takes.
-    /// `None`: not enough for the first.
+    /// The free amount of a resource on the node that pods of a class can use, and the amount that
+    /// each of these pods takes of it. `None`: the free amount is too little for one pod. The free
+    /// amount is without what the shared volumes of the class take once, for all its pods.
     fn room(&self, class: &Class, slot: &Slot, amount: Amount) -> Option<(Amount, Amount)> {
         let (free, amount) = match class.shared.as_deref() {
             None => (slot.free, amount),

@@ -2,8 +2,9 @@
 //!
 //! How many volumes can be attached to a node is an amount, of which each volume of a pod takes
 //! one. Of a volume that pods share the first pod on a node takes one, and the last gives it back.
-//! What is leaving and what is held is counted alike: a volume comes free once all its pods are
-//! leaving, and a hold needs it only if no pod keeps it there.
+//! Room that is leaving and room that is held follow the same rule: the attachment of a volume
+//! comes free once all pods that use the volume are leaving, and a hold needs the attachment only
+//! if no pod keeps the volume on the node.
 //!
 //! Source: the plugin NodeVolumeLimits, which counts different volumes.
 

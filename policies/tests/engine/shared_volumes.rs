@@ -55,12 +55,17 @@ fn a_volume_that_is_there_against_the_limit_is_shared() {
     assert_eq!(world.places("p q"), "n1 -");
 }
 
+/// The PersistentVolume of a claim, which stands for the volume with this handle.
+fn with_handle(name: &str, claim: &str, handle: &'static str) -> impl Thing {
+    let volume = volume(name, 1).attached().of_claim(claim);
+    volume.with(move |volume| {
+        volume.csi.iter_mut().for_each(|csi| csi.1 = handle.into());
+    })
+}
+
 #[test]
 fn volumes_with_one_handle_are_one_volume() {
-    let again = volume("again", 1)
-        .attached()
-        .of_claim("e")
-        .with(|volume| volume.csi.iter_mut().for_each(|csi| csi.1 = "v".into()));
+    let again = with_handle("again", "e", "v");
     let mut world = World::of((limited(1), pod("p", 1).claims("c")));
     world.then((again, claim("e", "").bound_to("again")));
     world.then(pod("q", 1).claims("e"));
@@ -69,9 +74,7 @@ fn volumes_with_one_handle_are_one_volume() {
     assert_eq!(world.places("r"), "n1");
     // The volume of the first claim is another one now.
     world.end("p r");
-    world.apply(volume("v", 1).attached().of_claim("c").with(|volume| {
-        volume.csi.iter_mut().for_each(|csi| csi.1 = "other".into());
-    }));
+    world.apply(with_handle("v", "c", "other"));
     world.then(pod("s", 1).claims("c"));
     assert_eq!(world.places("s"), "-");
 }

@@ -155,6 +155,12 @@ fn driver_of(provisioner: &str) -> &str {
     by.map_or(provisioner, |(_, driver)| driver)
 }
 
+/// The names of the claims of a pod.
+fn names(namespace: &str, claims: &[ClaimUse]) -> impl Iterator<Item = Named> {
+    let names = claims.iter().map(|claim| claim.name.clone());
+    names.map(move |name| (namespace.into(), name))
+}
+
 /// Takes from amounts those that [`Storage::add_amounts`] or a pod's claims have added.
 fn without_added(amounts: &mut Amounts) {
     without_free(amounts);
@@ -166,11 +172,8 @@ impl ClusterState {
     /// many free ones they wait for, in place of what was added before.
     pub(super) fn set_amounts(&self, shape: &mut PodShape, namespace: &str, claims: &[ClaimUse]) {
         without_added(&mut shape.requests);
-        let names = claims
-            .iter()
-            .map(|claim| (namespace.into(), claim.name.clone()));
         let mut free: BTreeMap<&Box<str>, Amount> = BTreeMap::new();
-        for name in names {
+        for name in names(namespace, claims) {
             let want = self.storage.stock.want_of(&name).into_iter();
             for asked in want.flat_map(|want| self.storage.stock.asked_by(want)) {
                 *free.entry(asked).or_default() += 1;
@@ -205,8 +208,7 @@ impl ClusterState {
         if self.storage.limited.is_empty() {
             return attached;
         }
-        for claim in claims {
-            let name = (namespace.into(), claim.name.clone());
+        for name in names(namespace, claims) {
             if let Some(handle) = self.storage.handle(&name)
                 && self.storage.limited.contains_key(handle.0)
             {
@@ -218,10 +220,7 @@ impl ClusterState {
 
     /// The volumes that the claims of a pod attach, each by its driver and its handle.
     pub(super) fn handles(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeSet<(&str, String)> {
-        let names = claims
-            .iter()
-            .map(|claim| (namespace.into(), claim.name.clone()));
-        let handles = names.filter_map(|name| self.storage.handle(&name));
+        let handles = names(namespace, claims).filter_map(|name| self.storage.handle(&name));
         handles.collect()
     }
 

@@ -3,7 +3,7 @@
 use super::admission;
 use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
-use crate::kube::convert::{Converter, Watched, hami, limits, storage};
+use crate::kube::convert::{self, Converter, Watched, limits, resources, storage};
 use crate::kube::objects::{
     Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
     NativePodGroup, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod,
@@ -243,11 +243,14 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
     let mut pod: Pod = decode(&value)?;
     let problem = admit_priority(&mut pod, converter);
     let refusals = admission::refusals(&pod, &value);
-    if let Some(container) = hami::container_of_cards(&pod) {
+    let mut facts = convert::pod::pod(&pod, converter);
+    if let Some(facts) = facts.as_ref().filter(|facts| facts.shape.cards.is_some()) {
+        let before = facts.card_entries.before as usize;
+        let container = resources::all_containers(&pod.spec).nth(before);
         let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
-        converter.card_containers.insert(name, container.into());
+        let named = container.map(|(_, container)| (name, container.name.clone()));
+        converter.card_containers.extend(named);
     }
-    let mut object = pod.convert(converter);
     // Conversion may have refused a field already: its words are kept.
     for refusal in refusals {
         let known = converter.impossible.iter();
@@ -255,12 +258,12 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
             converter.impossible.push(refusal);
         }
     }
-    if let (Some(Object::Pod(facts)), Some(problem)) = (&mut object, problem)
+    if let (Some(facts), Some(problem)) = (&mut facts, problem)
         && facts.ours
     {
         facts.problems.push(problem);
     }
-    Ok(object)
+    Ok(facts.map(Object::Pod))
 }
 
 /// Fills in a pod's priority as the API server's admission does.

@@ -68,14 +68,6 @@ pub(in crate::kube::convert) fn need(
     Some((need, entries))
 }
 
-/// The name of the container that gets the cards that a pod asks for.
-pub(in crate::kube::convert) fn container_of_cards(pod: &Pod) -> Option<&str> {
-    let (_, entries) = need(pod, &mut Problems::default())?;
-    let index = usize::try_from(entries.before).ok()?;
-    let (_, container) = resources::all_containers(&pod.spec).nth(index)?;
-    Some(&container.name)
-}
-
 /// What a pod asks for by annotations, and the place of the container that asks for the cards.
 /// Annotations that do not go with its containers are a problem, which says what to write.
 fn by_annotations(
