@@ -6,12 +6,19 @@ use gpu_batch_policies::facts::{AMOUNT_MAX, Amount};
 /// these and rounded once at the end, as kube-scheduler does.
 pub(crate) type Thousandths = u128;
 
-/// Larger than every amount by far, and small enough that sums of a pod's containers cannot
-/// overflow: 1.5 MB hold fewer than 2^21 quantities.
-const THOUSANDTHS_MAX: Thousandths = 1 << 100;
+/// An amount in billionths of a unit, rounded up: as much as a quantity can tell. The API server
+/// reads these, and rounds what it stores up to [`Thousandths`].
+pub(crate) type Billionths = u128;
 
-/// A decimal point that is moved by more steps than this has a certain outcome: 2^100 has 31
-/// digits, and what is below a thousandth is rounded up to one.
+/// How many [`Billionths`] a thousandth has.
+pub(super) const BILLIONTHS_PER_THOUSANDTH: Billionths = 1_000_000;
+
+/// Larger than every amount by far, and so small that sums of a pod's containers in thousandths
+/// cannot overflow: 1.5 MB hold fewer than 2^21 quantities.
+const BILLIONTHS_MAX: Billionths = (1 << 100) * BILLIONTHS_PER_THOUSANDTH;
+
+/// A decimal point that is moved by more steps than this has a certain outcome: the largest amount
+/// has 37 digits, and what is below a billionth is rounded up to one.
 const MAX_SHIFT: i64 = 64;
 
 /// Why a text is not a quantity.
@@ -30,6 +37,11 @@ pub(crate) enum QuantityError {
 ///
 /// As in Kubernetes, the least bit counts: `0.1n` of something is rounded up, not down to nothing.
 pub(crate) fn thousandths(text: &str) -> Result<Thousandths, QuantityError> {
+    billionths(text).map(|amount| amount.div_ceil(BILLIONTHS_PER_THOUSANDTH))
+}
+
+/// Reads a quantity before it is rounded to thousandths.
+pub(super) fn billionths(text: &str) -> Result<Billionths, QuantityError> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
@@ -114,11 +126,11 @@ impl Unit {
         })
     }
 
-    /// `whole.fraction` times the unit, in thousandths, rounded up; at most [`THOUSANDTHS_MAX`].
-    fn apply(self, whole: &str, fraction: &str) -> Thousandths {
+    /// `whole.fraction` times the unit, in billionths, rounded up; at most [`BILLIONTHS_MAX`].
+    fn apply(self, whole: &str, fraction: &str) -> Billionths {
         let (exponent, multiplier) = match self {
-            Self::Decimal(exponent) => (exponent.saturating_add(3), 1),
-            Self::Binary(exponent) => (3, 1 << exponent),
+            Self::Decimal(exponent) => (exponent.saturating_add(9), 1),
+            Self::Binary(exponent) => (9, 1 << exponent),
         };
         let whole = whole.trim_start_matches('0');
         let small = fraction.trim_start_matches('0');
@@ -133,13 +145,13 @@ impl Unit {
             return 0;
         }
         if point > MAX_SHIFT {
-            return THOUSANDTHS_MAX;
+            return BILLIONTHS_MAX;
         }
         let before = usize::try_from(point).unwrap_or(0);
         let (head, tail) = digits.split_at(before.min(digits.len()));
         let missing = std::iter::repeat_n(b'0', before - head.len());
         let units = head.bytes().chain(missing).fold(0, |units: u128, byte| {
-            (units * 10 + digit(byte)).min(THOUSANDTHS_MAX)
+            (units * 10 + digit(byte)).min(BILLIONTHS_MAX)
         });
         // Rounding up at each digit, from the last to the first, is rounding up once at the end:
         // ceil((a + x) / n) = ceil((a + ceil(x)) / n) for whole a and n.
@@ -150,7 +162,7 @@ impl Unit {
             rest = rest.div_ceil(10);
         }
         let amount = units.saturating_mul(multiplier).saturating_add(rest);
-        amount.min(THOUSANDTHS_MAX)
+        amount.min(BILLIONTHS_MAX)
     }
 }
 

@@ -2,7 +2,7 @@
 //! (`component-helpers/resource/helpers.go`), bit for bit.
 
 use super::problems::Problems;
-use super::quantity::{self, Thousandths};
+use super::quantity::{self, Billionths, Thousandths};
 use crate::kube::objects::{Container, ContainerStatus, Pairs, Pod, PodSpec, PodStatus, Quantity};
 use gpu_batch_policies::facts::{AMOUNT_MAX, Amounts};
 use std::collections::BTreeMap;
@@ -82,10 +82,15 @@ pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<O
         }
     }
     if !limits.is_empty() {
-        let sums = of_containers.iter().filter(|(name, _)| !is_page(name));
-        let amounts = sums.chain(&limits);
-        for (name, amount) in amounts.filter(|(name, _)| is_pod_level(name)) {
-            requests.entry(name).or_insert(*amount);
+        let of_pods = |name: &&&str| is_pod_level(name);
+        for name in of_containers.keys().filter(of_pods) {
+            if !is_page(name) {
+                let filled_in = || filled_in(spec, name);
+                requests.entry(name).or_insert_with(filled_in);
+            }
+        }
+        for name in limits.keys().filter(of_pods) {
+            requests.entry(name).or_insert(limits[name]);
         }
     }
     Some(OfPod {
@@ -93,6 +98,32 @@ pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<O
         limits,
         of_containers,
     })
+}
+
+/// What the API server fills in for the containers of a pod together. It adds their amounts before
+/// it rounds each, so the sum may be less than that of the amounts that it stores.
+fn filled_in(spec: &PodSpec, resource: &str) -> Thousandths {
+    let of = |container: &Container| {
+        let resources = container.resources.as_ref();
+        let asked = resources.and_then(|of| match of.requests.get(resource) {
+            None => of.limits.get(resource),
+            request => request,
+        });
+        let amount = asked.and_then(|Quantity(text)| quantity::billionths(text).ok());
+        amount.unwrap_or(0)
+    };
+    let sum = |sum: Billionths, container| sum.saturating_add(of(container));
+    let main = spec.containers.iter().flatten().fold(0, sum);
+    let (mut sidecars, mut peak) = (0, 0);
+    for container in spec.init_containers.iter().flatten() {
+        let with_it = sum(sidecars, container);
+        peak = with_it.max(peak);
+        if container.is_sidecar() {
+            sidecars = with_it;
+        }
+    }
+    let all = main.saturating_add(sidecars).max(peak);
+    all.div_ceil(quantity::BILLIONTHS_PER_THOUSANDTH)
 }
 
 /// Amounts as they stand, without those that cannot be read.

@@ -175,6 +175,19 @@ fn a_pod_as_a_whole_has_no_less_than_its_containers() {
 }
 
 #[test]
+fn what_is_filled_in_is_added_before_it_is_rounded() {
+    let pod = |cpu: &str| {
+        let container = |name| json!({"name": name, "resources": {"requests": {"cpu": cpu}}});
+        let containers = [container("a"), container("b")];
+        refused(json!({"containers": containers, "resources": {"limits": {"memory": "1"}}}))
+    };
+    // Each of the containers is stored with 1m, and the pod too.
+    assert_eq!(pod("1e-4"), ["spec.resources.requests[cpu]"]);
+    assert_eq!(pod("6e-4"), [""; 0]);
+    assert_eq!(pod("1m"), [""; 0]);
+}
+
+#[test]
 fn amounts_are_whole_devices_and_whole_pages_and_overhead_is_one_of_them() {
     let page = |amount: &str| json!({"limits": {"hugepages-2Mi": amount, "cpu": 1}});
     assert_eq!(of_resources(page("4Mi")), [""; 0]);
