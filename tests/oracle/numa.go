@@ -46,6 +46,8 @@ type numaCell struct {
 type numaStep struct {
 	Free    []map[string]int `json:"free"`
 	Verdict string           `json:"verdict"`
+	// Split says whether a container before the last got something from several NUMA nodes.
+	Split bool `json:"split"`
 }
 
 //go:linkname newDeviceManager k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
@@ -137,6 +139,7 @@ func judgeNuma(ctx context.Context, asked *numaCase) ([]numaStep, error) {
 			node.active = node.active[:len(node.active)-1]
 			node.forget(pod)
 		}
+		step.Split = node.isSplit(pod)
 		steps = append(steps, step)
 	}
 	return steps, nil
@@ -232,6 +235,31 @@ func (k *kubelet) forget(pod *v1.Pod) {
 	for _, container := range containersOf(pod) {
 		k.cpus.policy.RemoveContainer(klog.TODO(), k.cpus.state, string(pod.UID), container.Name)
 	}
+}
+
+// isSplit says whether a container of a pod before the last one has a resource of several NUMA
+// nodes. How much of each, the kubelet leaves to chance: it takes devices in the order of a Go map.
+func (k *kubelet) isSplit(pod *v1.Pod) bool {
+	containers := containersOf(pod)
+	for _, container := range containers[:len(containers)-1] {
+		for _, given := range k.devices.GetDevices(string(pod.UID), container.Name) {
+			nodes := sets.New[int64]()
+			for _, device := range given {
+				nodes.Insert(device.Topology.Nodes[0].ID)
+			}
+			if nodes.Len() > 1 {
+				return true
+			}
+		}
+		if k.cpus == nil {
+			continue
+		}
+		own, _ := k.cpus.state.GetCPUSet(string(pod.UID), container.Name)
+		if k.cellOf.KeepOnly(own).NUMANodes().Size() > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // free counts what each NUMA node has free, as an exporter would tell.

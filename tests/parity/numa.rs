@@ -2,9 +2,12 @@
 //! a generated node, one after the other.
 //!
 //! Each pod is judged twice. With a *fresh* object, which has what each NUMA node has free by then,
-//! the verdicts are equal. With the object of the *empty* node the engine itself keeps count of
-//! what earlier pods got; where these got something from several NUMA nodes, or took CPUs that an
-//! init container had, it may reject more, or may be wrong, which is counted and bounded.
+//! the verdicts are equal, unless a container of the pod got something from several NUMA nodes and
+//! another follows. Which devices the first gets the kubelet leaves to chance, so all that it could
+//! have got counts as taken, and the pod may wait, which is counted and bounded. With the object of
+//! the *empty* node the engine itself keeps count of what earlier pods got; where these got
+//! something from several NUMA nodes, or took CPUs that an init container had, it may reject more,
+//! or may be wrong, which is counted and bounded.
 
 use std::collections::BTreeMap;
 
@@ -196,6 +199,9 @@ struct Counts {
     rejected: usize,
     /// The kubelet rejected the pod for another reason than its NUMA nodes.
     failed: usize,
+    /// Pods that would wait although the kubelet admits them, because it is not known what their
+    /// own containers get of several NUMA nodes.
+    split_waits: usize,
     /// With the object of the empty node: pods that would wait although the kubelet admits them.
     stale_waits: usize,
     /// With the object of the empty node: pods that the kubelet rejects although they would be
@@ -216,7 +222,9 @@ fn compare(case: &Value, answer: &Answer, counts: &mut Counts) {
             continue;
         }
         let fresh = verdict(numa, &step.free, &there, pod);
-        if fresh.is_empty() != is_admitted {
+        if is_admitted && step.split && !fresh.is_empty() {
+            counts.split_waits += 1;
+        } else if fresh.is_empty() != is_admitted {
             let (told, name) = (&step.verdict, &pod["metadata"]["name"]);
             let words = format!("{name}: `{fresh}`, and the kubelet says `{told}` of {case}");
             counts.differences.push(words);
@@ -259,13 +267,15 @@ fn kubelets_align_the_pods_that_they_are_expected_to_align() {
         admitted,
         rejected,
         failed,
+        split_waits,
         stale_waits,
         stale_rejected,
         differences,
     } = counts;
     eprintln!(
         "{count} nodes of GPU_BATCH_SEED={seed}: {admitted} pods admitted, {rejected} rejected, \
-         {failed} failed otherwise; from the empty node {stale_waits} wait and {stale_rejected} \
+         {failed} failed otherwise; {split_waits} wait because it is not known what their \
+         containers get; from the empty node {stale_waits} wait and {stale_rejected} \
          are rejected unforeseen"
     );
     for difference in differences.iter().take(8) {
@@ -283,7 +293,7 @@ fn kubelets_align_the_pods_that_they_are_expected_to_align() {
     );
     assert!(failed * 20 <= judged, "too many pods are not judged");
     assert!(
-        stale_waits * 20 <= judged && stale_rejected * 50 <= judged,
+        split_waits * 100 <= judged && stale_waits * 20 <= judged && stale_rejected * 50 <= judged,
         "counts go astray"
     );
 }

@@ -53,6 +53,8 @@ pub(crate) struct NumaStep {
     pub(crate) free: Vec<BTreeMap<String, u64>>,
     /// Why the kubelet rejected the pod; empty: it did not.
     pub(crate) verdict: String,
+    /// Whether a container of the pod before the last got something from several NUMA nodes.
+    pub(crate) split: bool,
 }
 
 /// A mistake in a pod.

@@ -131,14 +131,21 @@ impl Cells {
         fits
     }
 
-    /// Whether the kubelet could admit a pod of a shape if no other pod were on the node.
+    /// Whether the kubelet could admit a pod of a shape, whatever else is on the node: whether each
+    /// container could get what it asks for of an empty node. What the containers get together is
+    /// judged by what is free, because the kubelet may admit a pod beside others that it would
+    /// reject on the empty node: where others have the first cells, it begins with better ones.
     ///
     /// # Errors
     /// The resources that too few cells could give together.
     pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
-        match self.multiplicity(shape, 1, true) {
-            0 => Err(self.refusal(shape, "")),
-            _ => Ok(()),
+        let free = self.free(true);
+        let reusable = vec![Reusable::default(); self.resources.len()];
+        let needs = self.needs(shape);
+        let mut chosen = needs.iter().map(|need| self.choose(&free, need, &reusable));
+        match chosen.all(|set| set.is_some()) {
+            true => Ok(()),
+            false => Err(self.refusal(shape, "")),
         }
     }
 

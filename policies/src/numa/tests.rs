@@ -80,6 +80,27 @@ fn what_no_cell_gives_out_is_not_aligned() {
     assert_eq!(all.multiplicity(&shape(5), 1, true), 1);
 }
 
+/// On the empty node both containers would begin with the first cell, which has too few GPUs for
+/// the two.
+#[test]
+fn a_pod_that_fits_beside_others_alone_is_not_kept_out() {
+    let role = |role, gpus| AlignedContainer {
+        role,
+        amounts: vec![("gpu".into(), gpus)],
+    };
+    let shape = PodShape {
+        aligned: vec![role(ContainerRole::Init, 1), role(ContainerRole::Main, 4)],
+        ..PodShape::default()
+    };
+    let empty = cells(AlignmentPolicy::SingleCell, &[(2, 0), (4, 0)]);
+    assert_eq!(empty.multiplicity(&shape, 1, false), 0);
+    assert_eq!(empty.verdict(&shape), Ok(()));
+    let used = cells(AlignmentPolicy::SingleCell, &[(2, 2), (4, 0)]);
+    assert_eq!(used.multiplicity(&shape, 1, false), 1);
+    // No cell has as many for one container.
+    assert!(used.verdict(&self::shape(5)).is_err());
+}
+
 #[test]
 fn what_is_given_back_is_free_again() {
     let mut cells = cells(AlignmentPolicy::Restricted, &[(4, 1), (4, 0)]);
