@@ -60,7 +60,7 @@ pub use preference::{Preferences, PreferredImages, PreferredNodes, PreferredPods
 pub use queue::{NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, UNREADABLE_MS};
 pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
-pub use shape::{HostPort, PodShape, Protocol, Toleration, TolerationOperator};
+pub use shape::{Disk, HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use storage::{
     AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,

@@ -61,6 +61,8 @@ pub(crate) enum Filter {
     Resource(Box<str>),
     /// A host port is taken (NodePorts).
     HostPort,
+    /// A pod on the node has a disk that the pod names (VolumeRestrictions).
+    Disk,
     /// Too few cards are as free as the pod asks for.
     Cards(CardShortage),
     /// The kubelet could not align this with its Topology Manager.
@@ -95,6 +97,7 @@ impl Filter {
             | Self::SharedGpu(_)
             | Self::Resource(_)
             | Self::HostPort
+            | Self::Disk
             | Self::Cards(_)
             | Self::Alignment(_)
             | Self::ModelLimit(_)
@@ -149,6 +152,7 @@ impl fmt::Display for Filter {
             Self::HostPort => {
                 formatter.write_str("didn't have free ports for the requested pod ports")
             }
+            Self::Disk => formatter.write_str("had no available disk"),
             Self::Cards(shortage) => shortage.fmt(formatter),
             Self::Alignment(asked) => write!(formatter, "didn't have {asked}"),
             Self::ModelLimit(product) => {
@@ -324,6 +328,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         cards,
         aligned: _,
         host_ports: _,
+        disks: _,
         relations: _,
         preferences: _,
         unsupported: _,

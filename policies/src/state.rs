@@ -13,6 +13,7 @@ pub(crate) mod budgets;
 pub(crate) mod cards;
 pub(crate) mod class;
 pub(crate) mod domains;
+pub(crate) mod exclusive;
 pub(crate) mod gang;
 pub(crate) mod holds;
 mod images;

@@ -9,6 +9,7 @@
 //! server does when it takes an object: defaults, and priorities from PriorityClasses.
 
 mod alignment;
+mod disks;
 mod disruption;
 mod document;
 mod fields;

@@ -6,6 +6,7 @@
 //! JSON values, because the scheduler never trusts a schema that may be older or newer than itself,
 //! and a wrong field must harm only the object that has it, and not stop the list.
 
+mod disk;
 mod kinds;
 mod meta;
 mod numa;
@@ -15,6 +16,7 @@ mod rules;
 mod storage;
 mod values;
 
+pub use disk::InTreeSource;
 pub use kinds::{
     ContainerImage, DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy,
     Job, JobSpec, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
@@ -35,9 +37,9 @@ pub use rules::{
 };
 pub use storage::{
     AttachedSource, AttachmentSpec, ClaimRef, ClaimResources, ClaimSpec, CsiDriver, CsiDriverSpec,
-    CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, CsiStorageCapacity, InTreeSource,
-    PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyRequirement, TopologyTerm,
-    VolumeAttachment, VolumeCount, VolumeNodeAffinity, VolumePhase, VolumeSpec,
+    CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, CsiStorageCapacity, PersistentVolume,
+    PersistentVolumeClaim, StorageClass, TopologyRequirement, TopologyTerm, VolumeAttachment,
+    VolumeCount, VolumeNodeAffinity, VolumePhase, VolumeSpec,
 };
 pub use values::{Annotations, Pairs, Quantity};
 

@@ -118,7 +118,8 @@ fn cases_of_groups() -> Vec<Case> {
 
 fn cases_of_pods() -> Vec<Case> {
     let claim = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let disk = json!({"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
+    let uri = "https://account.blob.core.windows.net/disks/a";
+    let disk = json!({"diskName": "a", "diskURI": uri, "kind": "Dedicated"});
     vec![
         Case {
             patch: json!({"spec": {"volumes": claim}}),
@@ -130,12 +131,12 @@ fn cases_of_pods() -> Vec<Case> {
             )
         },
         Case {
-            patch: json!({"spec": {"volumes": [{"name": "v", "iscsi": disk}]}}),
+            patch: json!({"spec": {"volumes": [{"name": "v", "azureDisk": disk}]}}),
             ..case(
                 "volume",
                 json!({}),
                 "Unsupported",
-                "spec.volumes[0].iscsi is not supported yet",
+                "spec.volumes[0].azureDisk is not supported yet",
             )
         },
         Case {

@@ -32,6 +32,8 @@ pub struct PodShape {
     pub tolerations: Vec<Toleration>,
     /// Ports of the host that the pod opens; sorted.
     pub host_ports: Vec<HostPort>,
+    /// The disks that the pod names itself and that keep others away; sorted, each once.
+    pub disks: Vec<Disk>,
     /// What the node must declare; sorted, each once. Of foreign pods nothing is known.
     pub features: Vec<NodeFeature>,
     /// What the pod requires of other pods; `None`: nothing. Of foreign pods only the anti-affinity
@@ -80,6 +82,15 @@ pub struct HostPort {
     /// The address of the host on which the port is opened; empty: all addresses, also where the
     /// pod says `0.0.0.0`.
     pub host_ip: Box<str>,
+}
+
+/// A disk that a pod names itself, and that other pods of the node may use only if all read it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Disk {
+    /// What tells the disk from all others: two pods that have an equal one have one disk.
+    pub name: Box<str>,
+    /// The pod only reads it, and its kind can be read by several.
+    pub read_only: bool,
 }
 
 /// A transport protocol.

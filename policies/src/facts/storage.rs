@@ -3,13 +3,23 @@
 use super::{Amount, LabelSelector, Labels, NodeSelectorTerm, Uid};
 use alloc::{boxed::Box, format, vec::Vec};
 
-/// A use of a PersistentVolumeClaim by a pod.
+/// A use of a PersistentVolumeClaim by a pod, or of a disk that the pod names itself and that a CSI
+/// driver attaches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimUse {
-    /// The name of the claim, in the pod's namespace.
+    /// The name of the claim, in the pod's namespace; of a disk, the driver and the handle with a
+    /// slash between them, which no name of a claim has.
     pub name: Box<str>,
     /// The claim is made for this pod alone (`ephemeral`), and counts only if the pod controls it.
     pub is_ephemeral: bool,
+}
+
+impl ClaimUse {
+    /// The driver and the handle of a disk that the pod names itself; `None`: it is a claim.
+    #[must_use]
+    pub fn disk(&self) -> Option<(&str, &str)> {
+        self.name.split_once('/')
+    }
 }
 
 /// The kinds of objects that say where there are, or can be, volumes.

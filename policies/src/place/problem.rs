@@ -6,10 +6,10 @@
 use super::Area;
 use super::domains::nodes_of;
 use super::request::{Request, RequestGroup};
-use crate::facts::{Amount, HostPort};
-use crate::filter::host_ports_conflict;
+use crate::facts::Amount;
 use crate::ids::{ClassId, Id, NodeId, PodId, ResourceId};
 use crate::state::ClusterState;
+use crate::state::exclusive::Exclusive;
 use crate::topology::Level;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -97,6 +97,39 @@ pub(super) enum SliceResult {
     Unfinished,
 }
 
+/// A host port or a disk as an amount: how much a node has of it. Any number of pods may read a
+/// disk, each with one part of it.
+fn whole(one: &Exclusive) -> Amount {
+    match one {
+        Exclusive::Port(_) => 1,
+        Exclusive::Disk(_) => 1 << 32,
+    }
+}
+
+/// How much of a port or a disk a pod takes with what it has.
+fn part_of(own: &Exclusive, wanted: &Exclusive) -> Amount {
+    let takes = match own {
+        // A port on all addresses takes that port on each single address, too.
+        Exclusive::Port(port) => {
+            own == wanted || (port.host_ip.is_empty() && own.conflicts(wanted))
+        }
+        Exclusive::Disk(_) => is_one_disk(own, wanted),
+    };
+    match own {
+        _ if !takes => 0,
+        Exclusive::Disk(disk) if disk.read_only => 1,
+        _ => whole(wanted),
+    }
+}
+
+/// Whether both are one disk, whoever only reads it.
+fn is_one_disk(one: &Exclusive, other: &Exclusive) -> bool {
+    match (one, other) {
+        (Exclusive::Disk(one), Exclusive::Disk(other)) => one.name == other.name,
+        _ => false,
+    }
+}
+
 impl Problem {
     /// The problem of placing what a request needs in an area.
     pub(super) fn of(state: &mut ClusterState, tree: &Request, area: Area) -> Self {
@@ -123,16 +156,18 @@ impl Problem {
         problem
     }
 
-    /// Fills in the amounts that nodes have free and pods take: resources, host ports, cards.
+    /// Fills in the amounts that nodes have free and pods take: of resources, host ports, disks and
+    /// cards.
     fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
         let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
-        let mut ports: Vec<HostPort> = Vec::new();
+        let mut exclusive: Vec<Exclusive> = Vec::new();
         for class in classes {
             let class = &state.classes[*class];
             resources.extend(class.requests.iter().map(|(id, _)| *id));
-            for port in &class.shape.host_ports {
-                if !ports.contains(port) {
-                    ports.push(port.clone());
+            for one in &class.exclusive {
+                let is_known = |known: &Exclusive| known == one || is_one_disk(known, one);
+                if !exclusive.iter().any(is_known) {
+                    exclusive.push(one.clone());
                 }
             }
         }
@@ -143,11 +178,11 @@ impl Problem {
         let shares = |class: &ClassId| state.classes[*class].shared.is_some();
         let is_shared = classes.iter().any(shares);
         self.exact = !is_aligned && !is_shared && cards.as_ref().is_none_or(|cards| cards.exact);
-        self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
+        self.dimensions = resources.len() + exclusive.len() + usize::from(cards.is_some());
         for node in &self.nodes {
             let node = &state.nodes[*node];
             self.free.extend(resources.iter().map(|id| node.free(*id)));
-            self.free.extend(ports.iter().map(|_| 1));
+            self.free.extend(exclusive.iter().map(whole));
             if let Some(cards) = &cards {
                 self.free.push(cards.free(node));
             }
@@ -156,12 +191,9 @@ impl Problem {
             let class = &state.classes[*id];
             let amount = |resource| crate::resources::amount_of(&class.requests, resource);
             let mut amounts: Vec<Amount> = resources.iter().map(|id| amount(*id)).collect();
-            // A port on all addresses takes that port on each single address, too.
-            amounts.extend(ports.iter().map(|port| {
-                let takes = |own: &HostPort| {
-                    own == port || (own.host_ip.is_empty() && host_ports_conflict(own, port))
-                };
-                Amount::from(class.shape.host_ports.iter().any(takes))
+            amounts.extend(exclusive.iter().map(|one| {
+                let takes = class.exclusive.iter().map(|own| part_of(own, one));
+                takes.max().unwrap_or(0)
             }));
             if cards.is_some() {
                 amounts.push(class.cards.map_or(0, |_| class.scarcest()));

@@ -9,6 +9,7 @@ use crate::gpu;
 use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
 use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
+use crate::state::exclusive::Exclusive;
 use crate::state::kinds::{self, Kinds};
 use crate::state::preferences::NodePreferences;
 use crate::state::reach::{Confined, Reach};
@@ -28,6 +29,8 @@ pub(crate) struct Class {
     pub(crate) in_order: Resources,
     /// The volumes that others use, too, which are among the requests; `None`: there are none.
     pub(crate) shared: Option<Box<ClassVolumes>>,
+    /// What a pod has of a node and others may not have beside it.
+    pub(crate) exclusive: Vec<Exclusive>,
     /// How many `nvidia.com/gpu` one pod asks for.
     pub(crate) gpus: Amount,
     /// The scarcest resource that the class asks for. Nodes are searched in the order of how much
@@ -80,9 +83,14 @@ impl Class {
     }
 
     /// Whether a pod of the class takes amounts alone, the same on every node: neither cards nor
-    /// host ports nor volumes that others use, too.
+    /// host ports nor disks nor volumes that others use, too.
     pub(crate) fn asks_for_amounts(&self) -> bool {
-        self.cards.is_none() && self.shape.host_ports.is_empty() && self.shared.is_none()
+        self.cards.is_none() && self.exclusive.is_empty() && self.shared.is_none()
+    }
+
+    /// Whether no node can have two pods of the class.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.exclusive.iter().any(|one| one.conflicts(one))
     }
 
     /// What each pod of the class takes by itself: the requests without volumes that others use,
@@ -147,6 +155,7 @@ impl Class {
                 .or_else(|| extended(false))
                 .unwrap_or_else(ResourceNames::cpu),
             accelerated: accelerator.is_some() || shape.cards.is_some(),
+            exclusive: Exclusive::of(&shape),
             shape,
             requests,
             in_order,

@@ -1,7 +1,7 @@
 //! One node: what it has, what is taken, and which pods are on it.
 
-use crate::facts::{Amount, CardPart, HostPort, NodeFacts, saturated};
-use crate::filter::{CardShortage, host_ports_conflict};
+use crate::facts::{Amount, CardPart, NodeFacts, saturated};
+use crate::filter::CardShortage;
 use crate::gpu::GpuNode;
 use crate::ids::{ModelId, PodId, ResourceId};
 use crate::numa::Cells;
@@ -9,6 +9,7 @@ use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
 use crate::state::cards::Cards;
 use crate::state::class::Class;
+use crate::state::exclusive::Exclusive;
 use crate::state::shared::{ClassVolumes, NodeVolumes, Use};
 use crate::topology::OrderKey;
 use alloc::{boxed::Box, vec::Vec};
@@ -24,9 +25,10 @@ pub(crate) struct Node {
     slots: SmallVec<[Slot; 6]>,
     /// What is leaving and what is held of the node's resources; most nodes have nothing of either.
     coming: Vec<Coming>,
-    ports: Vec<(HostPort, PodId)>,
-    /// The host ports that are held, sorted; one as often as it is held.
-    held_ports: Vec<HostPort>,
+    /// The host ports and the disks that pods have.
+    exclusive: Vec<(Exclusive, PodId)>,
+    /// Those that are held, sorted; one as often as it is held.
+    held: Vec<Exclusive>,
     pub(crate) cards: Cards,
     /// The volumes that several pods use.
     pub(crate) shared: NodeVolumes,
@@ -68,6 +70,8 @@ pub(crate) enum Lacking {
     Resource(ResourceId),
     /// A port of the host that another pod has taken.
     HostPort,
+    /// A disk that another pod uses.
+    Disk,
     /// Cards with as much free as the pod asks for.
     Cards(CardShortage),
     /// NUMA nodes with as much free together as the pod asks for.
@@ -135,8 +139,8 @@ impl Node {
             known: None,
             slots: SmallVec::new(),
             coming: Vec::new(),
-            ports: Vec::new(),
-            held_ports: Vec::new(),
+            exclusive: Vec::new(),
+            held: Vec::new(),
             cards: Cards::default(),
             shared: NodeVolumes::default(),
             cells: None,
@@ -227,8 +231,9 @@ impl Node {
             self.use_up(*resource, |used| used + u128::from(*amount));
         }
         self.share(class, Use::Pod, true);
-        let ports = class.shape.host_ports.iter();
-        self.ports.extend(ports.map(|port| (port.clone(), pod)));
+        let exclusive = class.exclusive.iter();
+        self.exclusive
+            .extend(exclusive.map(|one| (one.clone(), pod)));
         self.cards.take(cards);
         self.accelerated += u32::from(class.accelerated);
         self.pods.push(pod);
@@ -240,7 +245,7 @@ impl Node {
             self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }
         self.share(class, Use::Pod, false);
-        self.ports.retain(|(_, owner)| *owner != pod);
+        self.exclusive.retain(|(_, owner)| *owner != pod);
         self.cards.give_back(cards);
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
             self.pods.swap_remove(position);
@@ -328,10 +333,10 @@ impl Node {
             });
         }
         self.share(class, Use::Held, holds);
-        for port in &class.shape.host_ports {
-            match (self.held_ports.binary_search(port), holds) {
-                (Ok(at) | Err(at), true) => self.held_ports.insert(at, port.clone()),
-                (Ok(at), false) => drop(self.held_ports.remove(at)),
+        for one in &class.exclusive {
+            match (self.held.binary_search(one), holds) {
+                (Ok(at) | Err(at), true) => self.held.insert(at, one.clone()),
+                (Ok(at), false) => drop(self.held.remove(at)),
                 (Err(_), false) => {}
             }
         }
@@ -375,7 +380,7 @@ impl Node {
     /// Whether more is leaving than is held, so that room comes free for any gang. Ports and cards
     /// of leaving pods, which are not counted, always come free for any gang.
     pub(crate) fn leaves_more_than_is_held(&self) -> bool {
-        let has_ports_or_cards = !self.ports.is_empty() || !self.cards.is_empty();
+        let has_ports_or_cards = !self.exclusive.is_empty() || !self.cards.is_empty();
         let mut leaving = self.coming.iter().filter(|coming| coming.leaving > 0);
         leaving.any(|coming| has_ports_or_cards || coming.leaving > coming.held)
     }
@@ -434,15 +439,11 @@ impl Node {
 
     /// How many pods of a class fit on the node now; no more than `most` are counted.
     pub(crate) fn multiplicity_up_to(&self, class: &Class, most: u32) -> u32 {
-        let ports = &class.shape.host_ports;
-        if self.known.is_none() || !self.ports_free(ports) {
+        if self.known.is_none() || self.in_way(class).is_some() {
             return 0;
         }
-        let mut fits = if ports.is_empty() {
-            Amount::from(most)
-        } else {
-            Amount::from(most.min(1))
-        };
+        let most = if class.is_apart() { most.min(1) } else { most };
+        let mut fits = Amount::from(most);
         let mut slots = self.slots.iter();
         for (resource, amount) in &class.requests {
             let Some(slot) = slots.find(|slot| slot.resource == *resource) else {
@@ -467,11 +468,7 @@ impl Node {
 
     /// How many pods of a class would fit if no pod were on the node; for explanations.
     pub(crate) fn multiplicity_empty(&self, class: &Class) -> u64 {
-        let ports = if class.shape.host_ports.is_empty() {
-            u64::MAX
-        } else {
-            1
-        };
+        let most = if class.is_apart() { 1 } else { u64::MAX };
         let shared = class.shared.as_deref();
         let resources = class.requests.iter();
         let fits = resources.map(|(id, amount)| {
@@ -485,29 +482,29 @@ impl Node {
         });
         let cards = class.cards.iter();
         let cards = cards.map(|request| self.cards.multiplicity_empty(request));
-        let fits = fits.chain(cards).fold(ports, u64::min);
+        let fits = fits.chain(cards).fold(most, u64::min);
         match &self.cells {
             Some(cells) => cells.multiplicity(&class.shape, fits, true),
             None => fits,
         }
     }
 
-    /// The pods that have any of these ports on the node, each with the port that is in the way.
-    pub(crate) fn port_holders<'a>(
+    /// The pods on the node that keep pods of a class away by what they have, with that.
+    pub(crate) fn holders_in_way<'a>(
         &'a self,
-        ports: &'a [HostPort],
-    ) -> impl Iterator<Item = (&'a HostPort, PodId)> {
-        let in_way = |taken| ports.iter().any(|port| host_ports_conflict(taken, port));
-        let holders = self.ports.iter().map(|(taken, pod)| (taken, *pod));
+        class: &'a Class,
+    ) -> impl Iterator<Item = (&'a Exclusive, PodId)> {
+        let in_way = |taken: &Exclusive| class.exclusive.iter().any(|one| one.conflicts(taken));
+        let holders = self.exclusive.iter().map(|(taken, pod)| (taken, *pod));
         holders.filter(move |(taken, _)| in_way(taken))
     }
 
-    /// Whether none of these ports is taken on the node, or held.
-    pub(crate) fn ports_free(&self, ports: &[HostPort]) -> bool {
-        ports.iter().all(|port| {
-            let taken = self.ports.iter().map(|(taken, _)| taken);
-            let mut taken = taken.chain(&self.held_ports);
-            !taken.any(|taken| host_ports_conflict(taken, port))
+    /// The first of what a class wants for itself that is taken on the node, or held; `None`: all
+    /// is free.
+    pub(crate) fn in_way<'a>(&self, class: &'a Class) -> Option<&'a Exclusive> {
+        class.exclusive.iter().find(|one| {
+            let taken = self.exclusive.iter().map(|(taken, _)| taken);
+            taken.chain(&self.held).any(|taken| one.conflicts(taken))
         })
     }
 
@@ -534,13 +531,16 @@ impl Node {
         let mut requests = class.in_order.iter();
         match requests.clone().find(never).or_else(|| requests.find(now)) {
             Some((id, _)) => Lacking::Resource(*id),
-            None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
-            None if self.misaligns(class) => Lacking::Alignment,
-            None => Lacking::Cards(
-                class
-                    .cards
-                    .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
-            ),
+            None => match self.in_way(class) {
+                Some(Exclusive::Port(_)) => Lacking::HostPort,
+                Some(Exclusive::Disk(_)) => Lacking::Disk,
+                None if self.misaligns(class) => Lacking::Alignment,
+                None => Lacking::Cards(
+                    class
+                        .cards
+                        .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
+                ),
+            },
         }
     }
 

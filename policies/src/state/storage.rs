@@ -72,12 +72,16 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// The names of all known objects of a kind.
+    /// The names of all known objects of a kind; disks that pods name themselves are none.
     pub(crate) fn names(&self, kind: StorageKind) -> Vec<Named> {
+        let is_object = |name: &str| !name.contains('/');
         let names: Vec<&Box<str>> = match kind {
-            StorageKind::Claim => return self.claims.keys().cloned().collect(),
+            StorageKind::Claim => {
+                let claims = self.claims.keys().filter(|(_, name)| is_object(name));
+                return claims.cloned().collect();
+            }
             StorageKind::Capacity => return self.capacities.keys().cloned().collect(),
-            StorageKind::Volume => self.volumes.keys().collect(),
+            StorageKind::Volume => self.volumes.keys().filter(|name| is_object(name)).collect(),
             StorageKind::Class => self.classes.keys().collect(),
             StorageKind::CsiNode => self.csi_nodes.keys().collect(),
             StorageKind::CsiDriver => self.drivers.keys().collect(),

@@ -318,7 +318,7 @@ pub(super) fn scarcest(
 ) -> Option<ResourceId> {
     let resources = lacking.iter().filter_map(|(missing, nodes)| match missing {
         Lacking::Resource(id) => Some((*nodes, *id)),
-        Lacking::HostPort | Lacking::Cards(_) | Lacking::Alignment => None,
+        Lacking::HostPort | Lacking::Disk | Lacking::Cards(_) | Lacking::Alignment => None,
     });
     let most = resources.max_by_key(|(nodes, id)| (*nodes, Reverse(names.place(*id))));
     most.map(|(_, id)| id)
@@ -339,6 +339,7 @@ pub(super) fn filter_of(state: &ClusterState, class: ClassId, node: &Node) -> Fi
     match (node.lacking(class), &node.cells) {
         (Lacking::Resource(id), _) => Filter::Resource(state.resource_names.name(id).into()),
         (Lacking::HostPort, _) => Filter::HostPort,
+        (Lacking::Disk, _) => Filter::Disk,
         (Lacking::Alignment, Some(cells)) => cells.lacking(&class.shape),
         (Lacking::Cards(shortage), _) => Filter::Cards(shortage),
         (Lacking::Alignment, None) => Filter::Cards(CardShortage::Room),

@@ -6,6 +6,7 @@ mod backfill;
 mod cards;
 mod cheapest;
 mod claimants;
+mod disks;
 mod disturbed;
 mod extended;
 mod faults;

@@ -1,7 +1,7 @@
 //! Pods.
 
 use super::problems::{Problems, shortened};
-use super::{Converter, Watched, hami, hints, identity, keys, limits, shape};
+use super::{Converter, Watched, disks, hami, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
@@ -177,10 +177,11 @@ fn claims(pod: &Pod) -> Vec<ClaimUse> {
             name: claim.claim_name.clone(),
             is_ephemeral: false,
         }),
-        None => volume.is_ephemeral.then(|| ClaimUse {
+        None if volume.is_ephemeral => Some(ClaimUse {
             name: format!("{}-{}", pod.metadata.name, volume.name).into(),
             is_ephemeral: true,
         }),
+        None => disks::attached(volume),
     });
     let mut claims: Vec<ClaimUse> = claims.collect();
     claims.sort_unstable();
@@ -197,13 +198,14 @@ fn unnamed_claims(pod: &Pod, problems: &mut Problems) {
     let volumes = pod.spec.volumes.as_deref().unwrap_or_default();
     let volumes = problems.at_most(limits::ENTRIES, volumes, "spec.volumes");
     for (index, volume) in volumes.iter().enumerate() {
-        if volume
-            .claim
-            .as_ref()
-            .is_some_and(|claim| claim.claim_name.is_empty())
-        {
-            let field = format_args!("spec.volumes[{index}].persistentVolumeClaim.claimName");
+        let Some(claim) = &volume.claim else {
+            continue;
+        };
+        let field = format_args!("spec.volumes[{index}].persistentVolumeClaim.claimName");
+        if claim.claim_name.is_empty() {
             problems.push_impossible(field, "is missing");
+        } else if claim.claim_name.contains('/') {
+            problems.push_impossible(field, "has a slash, which no claim has");
         }
     }
 }

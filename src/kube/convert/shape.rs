@@ -2,7 +2,9 @@
 
 use super::preference::ClusterPreferences;
 use super::problems::Problems;
-use super::{alignment, hami, limits, preference, relation, resources, selector, unsupported};
+use super::{
+    alignment, disks, hami, limits, preference, relation, resources, selector, unsupported,
+};
 use crate::kube::objects::{self, ContainerPort, Pod, PodSpec};
 use gpu_batch_policies::facts::{
     CardEntries, HostPort, NodeFeature, PodShape, Protocol, TaintEffect, Toleration,
@@ -32,6 +34,7 @@ pub(super) fn own(
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
         host_ports: host_ports(pod, problems),
+        disks: disks::exclusive(spec),
         features: features(&pod.spec),
         relations: relation::own(pod, problems),
         preferences: preference::own(pod, added, problems),
@@ -79,6 +82,7 @@ pub(super) fn foreign(pod: &Pod) -> PodShape {
         requests: resources::requests(pod, &mut unread),
         aligned: alignment::aligned(&pod.spec),
         host_ports: host_ports(pod, &mut unread),
+        disks: disks::exclusive(&pod.spec),
         relations: relation::foreign(pod),
         preferences: preference::foreign(pod),
         ..PodShape::default()

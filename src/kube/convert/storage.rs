@@ -8,8 +8,8 @@ use super::problems::Problems;
 use super::quantity::{self, QuantityError};
 use super::{Converter, Watched, identity, limits, selector};
 use crate::kube::objects::{
-    self, CsiDriver, CsiNode, CsiStorageCapacity, Meta, Pairs, PersistentVolume,
-    PersistentVolumeClaim, Quantity, StorageClass, VolumeAttachment, VolumeSpec,
+    self, CsiDriver, CsiNode, CsiStorageCapacity, InTreeSource, Meta, Pairs, PersistentVolume,
+    PersistentVolumeClaim, Quantity, StorageClass, VolumeAttachment,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
@@ -116,7 +116,10 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
     let csi = spec.csi.as_ref();
     let csi = csi.map(|csi| (csi.driver.clone(), csi.volume_handle.clone()));
     let is_in_tree = csi.is_none();
-    let csi = csi.or_else(|| taken_over(&spec, &metadata.labels.0));
+    let csi = csi.or_else(|| {
+        let (field, disk) = spec.in_tree()?;
+        taken_over(field, disk, &metadata.labels.0)
+    });
     let required = spec.node_affinity.and_then(|affinity| affinity.required);
     VolumeFacts {
         class: class_name(&metadata, spec.storage_class_name),
@@ -146,31 +149,25 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
 
 /// The CSI driver that has taken over a source from before CSI and whose attachments nodes limit,
 /// and the handle by which the driver knows the volume; `None`: another source, or one that the
-/// driver does not understand.
+/// driver does not understand. `labels`: those of the PersistentVolume.
 ///
 /// Source: `csi-translation-lib` (v0.36), as far as NodeVolumeLimits uses it.
-fn taken_over(spec: &VolumeSpec, labels: &Labels) -> Option<(Box<str>, Box<str>)> {
-    let (driver, handle) = if let Some(disk) = &spec.aws_elastic_block_store {
-        (
-            "ebs.csi.aws.com",
-            elastic_block_store(&disk.volume_id)?.into(),
-        )
-    } else if let Some(disk) = &spec.azure_disk {
-        let is_managed = disk.kind.as_deref() == Some("Managed");
-        (
-            "disk.csi.azure.com",
-            is_managed.then(|| disk.volume_id.clone())?,
-        )
-    } else if let Some(disk) = &spec.cinder {
-        ("cinder.csi.openstack.org", disk.volume_id.clone())
-    } else if let Some(disk) = &spec.gce_persistent_disk {
-        (
-            "pd.csi.storage.gke.io",
-            persistent_disk(&disk.volume_id, labels)?,
-        )
-    } else {
-        let disk = spec.portworx_volume.as_ref()?;
-        ("pxd.portworx.com", disk.volume_id.clone())
+pub(super) fn taken_over(
+    field: &str,
+    disk: &InTreeSource,
+    labels: &Labels,
+) -> Option<(Box<str>, Box<str>)> {
+    let id = &disk.volume_id;
+    let (driver, handle) = match field {
+        "awsElasticBlockStore" => ("ebs.csi.aws.com", elastic_block_store(id)?.into()),
+        "azureDisk" => {
+            let is_managed = disk.kind.as_deref() == Some("Managed");
+            ("disk.csi.azure.com", is_managed.then(|| id.clone())?)
+        }
+        "cinder" => ("cinder.csi.openstack.org", id.clone()),
+        "gcePersistentDisk" => ("pd.csi.storage.gke.io", persistent_disk(id, labels)?),
+        "portworxVolume" => ("pxd.portworx.com", id.clone()),
+        _ => return None,
     };
     (!handle.is_empty()).then(|| (driver.into(), handle))
 }

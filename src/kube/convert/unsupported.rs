@@ -5,7 +5,7 @@
 //! used yet, and hold no pod.
 
 use super::resources::{self, ContainerField};
-use super::{hami, keys};
+use super::{disks, hami, keys};
 use crate::kube::objects::{Container, Pod};
 
 /// Annotations by which users ask other schedulers for certain cards.
@@ -24,8 +24,8 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     let spec = &pod.spec;
     let mut fields: Vec<Box<str>> = Vec::new();
     for (index, volume) in spec.volumes.iter().flatten().enumerate() {
-        if let Some(source) = volume.restricting {
-            fields.push(format!("spec.volumes[{index}].{source}").into());
+        if let Some(field) = disks::unknown(volume) {
+            fields.push(format!("spec.volumes[{index}].{field}").into());
         }
     }
     if !spec

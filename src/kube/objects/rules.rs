@@ -1,5 +1,6 @@
 //! What a pod asks of the node and of other pods, and the volumes that restrict where it can run.
 
+use super::disk::InTreeSource;
 use super::values::Pairs;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -164,8 +165,8 @@ pub struct Volume {
     pub is_ephemeral: bool,
     /// `image`: what is in a container image.
     pub image: Option<ImageSource>,
-    /// The field that holds another source by which it restricts nodes, e.g. `iscsi`.
-    pub restricting: Option<&'static str>,
+    /// Another source by which it restricts nodes, and its field, e.g. `iscsi`.
+    pub disk: Option<(&'static str, InTreeSource)>,
 }
 
 /// `image` of a volume.
@@ -187,7 +188,7 @@ pub struct ClaimSource {
 impl Volume {
     /// Sources beside claims that kube-scheduler judges: disks that only one pod or node may use at
     /// a time, and disks of which a node attaches only so many.
-    const RESTRICTING: [&'static str; 7] = [
+    const DISKS: [&'static str; 7] = [
         "awsElasticBlockStore",
         "azureDisk",
         "cinder",
@@ -228,11 +229,14 @@ impl<'de> Visitor<'de> for VolumeVisitor {
                 volume.image = map.next_value()?;
                 continue;
             }
+            if let VolumeField::Disk(source) = field {
+                let disk = map.next_value::<Option<_>>()?;
+                volume.disk = disk.map(|disk| (source, disk)).or(volume.disk);
+                continue;
+            }
             let present = map.next_value::<Option<IgnoredAny>>()?.is_some();
-            match field {
-                VolumeField::Ephemeral => volume.is_ephemeral = present,
-                VolumeField::Restricting(source) if present => volume.restricting = Some(source),
-                _ => {}
+            if let VolumeField::Ephemeral = field {
+                volume.is_ephemeral = present;
             }
         }
         Ok(volume)
@@ -245,8 +249,8 @@ enum VolumeField {
     Claim,
     Ephemeral,
     Image,
-    /// One of [`Volume::RESTRICTING`].
-    Restricting(&'static str),
+    /// One of [`Volume::DISKS`].
+    Disk(&'static str),
     Other,
 }
 
@@ -266,14 +270,14 @@ impl Visitor<'_> for VolumeFieldVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<VolumeField, E> {
-        let mut restricting = Volume::RESTRICTING.into_iter();
+        let mut disks = Volume::DISKS.into_iter();
         Ok(match name {
             "name" => VolumeField::Name,
             "persistentVolumeClaim" => VolumeField::Claim,
             "ephemeral" => VolumeField::Ephemeral,
             "image" => VolumeField::Image,
-            _ => match restricting.find(|source| *source == name) {
-                Some(source) => VolumeField::Restricting(source),
+            _ => match disks.find(|source| *source == name) {
+                Some(source) => VolumeField::Disk(source),
                 None => VolumeField::Other,
             },
         })

@@ -1,5 +1,6 @@
 //! Claims, volumes, and what says where there can be volumes.
 
+use super::disk::InTreeSource;
 use super::{LabelSelector, Meta, NodeSelector, Pairs, Quantity, null_is_default};
 use serde::Deserialize;
 
@@ -100,15 +101,20 @@ pub struct VolumeSpec {
     pub portworx_volume: Option<InTreeSource>,
 }
 
-/// A source of a volume from before CSI that a CSI driver has taken over.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct InTreeSource {
-    /// `volumeID`, of Azure's `diskURI` and of Google's `pdName`.
-    #[serde(alias = "diskURI", alias = "pdName", rename = "volumeID")]
-    pub volume_id: Box<str>,
-    /// `kind` of Azure's: `Managed`, or one that no CSI driver has taken over.
-    pub kind: Option<Box<str>>,
+impl VolumeSpec {
+    /// The source from before CSI, with its field; `None`: another source.
+    #[must_use]
+    pub fn in_tree(&self) -> Option<(&'static str, &InTreeSource)> {
+        let sources = [
+            ("awsElasticBlockStore", &self.aws_elastic_block_store),
+            ("azureDisk", &self.azure_disk),
+            ("cinder", &self.cinder),
+            ("gcePersistentDisk", &self.gce_persistent_disk),
+            ("portworxVolume", &self.portworx_volume),
+        ];
+        let mut sources = sources.into_iter();
+        sources.find_map(|(field, source)| Some((field, source.as_ref()?)))
+    }
 }
 
 /// `claimRef` of a volume.

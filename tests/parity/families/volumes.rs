@@ -1,8 +1,9 @@
 //! Claims of pods, and the objects that say where their volumes are or can be.
 //!
 //! On purpose not drawn, because gpu-batch differs there:
-//! - Volumes that a pod names itself, of kinds from before CSI, most of which are not supported;
-//!   and CSINodes that say by an annotation which such kinds a node leaves to CSI drivers.
+//! - Disks that a pod names itself and that the CSI driver which has taken them over does not
+//!   understand: kube-scheduler fails on nodes with a CSINode; and CSINodes that say by an
+//!   annotation which kinds from before CSI a node leaves to CSI drivers.
 //! - Several claims of one pod that wait for free volumes and differ in more than their sizes:
 //!   kube-scheduler gives each the smallest that is left, and gpu-batch looks for other ways where
 //!   that fails.
@@ -147,6 +148,7 @@ impl Stock {
             0 => return json!({"name": name, "emptyDir": {}}),
             1 => return json!({"name": name, "configMap": {"name": "settings"}}),
             2..6 => return self.ephemeral(draw, &name),
+            6 | 7 => return draws::disk(draw, &name),
             _ => {}
         }
         let claim = format!("claim-{index}");
@@ -287,6 +289,10 @@ impl Stock {
                     "name": format!("data-{index}"),
                     "persistentVolumeClaim": {"claimName": name},
                 }));
+                continue;
+            }
+            if draw.percent(25) {
+                volumes.push(draws::disk(draw, &format!("data-{index}")));
                 continue;
             }
             let name = format!("{pod_name}-data-{index}");

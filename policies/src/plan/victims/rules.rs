@@ -58,15 +58,15 @@ pub(super) fn fits_back(state: &ClusterState, unit: &Unit) -> bool {
         && has_ports_and_cards(state, unit)
 }
 
-/// Whether the host ports, the cards and the NUMA nodes of the pods of a unit are free where they
-/// stood. On a node where they need cards or NUMA nodes in several ways, that is not told: they
-/// count as taken.
+/// Whether the host ports, the disks, the cards and the NUMA nodes of the pods of a unit are free
+/// where they stood. On a node where they need cards or NUMA nodes in several ways, that is not
+/// told: they count as taken.
 fn has_ports_and_cards(state: &ClusterState, unit: &Unit) -> bool {
     let mut with_cards: BTreeMap<NodeId, (ClassId, u32)> = BTreeMap::new();
     for (pod, node) in &unit.pods {
         let id = state.pods[*pod].class;
         let class = &state.classes[id];
-        if !state.nodes[*node].ports_free(&class.shape.host_ports) {
+        if state.nodes[*node].in_way(class).is_some() {
             return false;
         }
         let is_aligned = state.nodes[*node].cells.is_some() && class.is_aligned();

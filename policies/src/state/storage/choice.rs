@@ -6,6 +6,7 @@
 //! every claim wherever that is possible at all.
 
 use super::stock::{Want, in_order, reaches};
+use super::users::key;
 use super::{Named, Storage};
 use crate::facts::{ClaimFacts, Labels, Uid, VolumeFacts};
 use crate::filter;
@@ -105,7 +106,7 @@ impl ClusterState {
             // kube-scheduler chooses for pods that it asks to bind.
             let claims = claims.filter(|_| record.is_prepared());
             let facts = claims.into_iter().flatten().filter_map(|claim| {
-                let name = (record.namespace.clone(), claim.name.clone());
+                let name = key(&record.namespace, claim);
                 self.storage
                     .claim(&name)
                     .filter(|it| self.storage.takes_free(it))

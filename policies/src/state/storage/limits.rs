@@ -7,6 +7,7 @@
 //! limited.
 
 use super::stock::without_free;
+use super::users::key;
 use super::{Named, Storage};
 use crate::facts::{
     Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, SharedVolume, UnixMs,
@@ -157,8 +158,7 @@ fn driver_of(provisioner: &str) -> &str {
 
 /// The names of the claims of a pod.
 fn names(namespace: &str, claims: &[ClaimUse]) -> impl Iterator<Item = Named> {
-    let names = claims.iter().map(|claim| claim.name.clone());
-    names.map(move |name| (namespace.into(), name))
+    claims.iter().map(move |claim| key(namespace, claim))
 }
 
 /// Takes from amounts those that [`Storage::add_amounts`] or a pod's claims have added.

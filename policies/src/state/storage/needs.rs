@@ -1,6 +1,7 @@
 //! What the claims of a pod ask of nodes.
 
 use super::stock::{Want, no_volume};
+use super::users::key;
 use super::{Named, Storage};
 use crate::facts::{
     CapacityFacts, ClaimFacts, ClaimUse, LabelSelector, MatchOperator, MatchRequirement,
@@ -53,7 +54,7 @@ impl ClusterState {
         needs: &mut VolumeNeeds,
     ) -> Result<(), String> {
         let storage = &self.storage;
-        let name = (pod.namespace.clone(), claim.name.clone());
+        let name = key(&pod.namespace, claim);
         let Some(facts) = storage.claims.get(&name) else {
             return Err(match claim.is_ephemeral {
                 true => "has not been made for the pod yet".to_owned(),

@@ -1,6 +1,7 @@
 //! Claims whose volumes are to be made or kept before their pods are bound.
 
 use super::Named;
+use super::users::key;
 use crate::facts::{ClaimUse, Uid};
 use crate::filter;
 use crate::ids::{GangId, NodeId, PodId};
@@ -28,7 +29,7 @@ impl ClusterState {
         let record = &self.pods[pod];
         let claims = record.claims.as_deref().filter(|_| record.is_prepared());
         claims.into_iter().flatten().any(|claim| {
-            let name = (record.namespace.clone(), claim.name.clone());
+            let name = key(&record.namespace, claim);
             let facts = self.storage.claim(&name);
             facts.is_some_and(|facts| !facts.is_bound())
         })
@@ -42,7 +43,7 @@ impl ClusterState {
         let record = &self.pods[pod];
         let mut open = Vec::new();
         for claim in record.claims.as_deref().into_iter().flatten() {
-            let name = (record.namespace.clone(), claim.name.clone());
+            let name = key(&record.namespace, claim);
             let facts = self.storage.claim(&name);
             let facts = facts.filter(|facts| !facts.is_lost && !facts.is_deleting);
             let Some(facts) = facts else {

@@ -2,7 +2,7 @@
 
 use super::stock::{Standing, Want, is_among};
 use super::{Named, Storage};
-use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, UnixMs};
+use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, Uid, UnixMs, VolumeFacts};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
@@ -21,14 +21,20 @@ impl ClusterState {
             false => record.claims.replace(Box::new(claims.to_vec())),
         };
         let namespace = record.namespace.clone();
-        let named = |claim: &ClaimUse| (namespace.clone(), claim.name.clone());
+        let named = |claim: &ClaimUse| key(&namespace, claim);
         for claim in before.into_iter().flat_map(|claims| *claims) {
             let name = named(&claim);
             self.storage.changed.insert(name.clone());
             take_out(&mut self.storage.users, &name, &pod);
+            if claim.disk().is_some() && !self.storage.users.contains_key(&name) {
+                self.storage.forget_disk(&name);
+            }
         }
         for claim in claims {
             let name = named(claim);
+            if let Some((driver, handle)) = claim.disk() {
+                self.storage.know_disk(&name, driver, handle);
+            }
             self.storage.changed.insert(name.clone());
             put_in(&mut self.storage.users, name, pod);
         }
@@ -39,7 +45,7 @@ impl ClusterState {
     pub(in crate::state) fn claims_may_pass_on(&mut self, pod: PodId) {
         let record = &self.pods[pod];
         for claim in record.claims.as_deref().into_iter().flatten() {
-            let name = (record.namespace.clone(), claim.name.clone());
+            let name = key(&record.namespace, claim);
             self.storage.changed.insert(name);
         }
     }
@@ -196,7 +202,55 @@ impl ClusterState {
     }
 }
 
+/// By which name a claim of a pod is known. Disks that pods name themselves are in no namespace.
+pub(super) fn key(namespace: &str, claim: &ClaimUse) -> Named {
+    let namespace = if claim.disk().is_some() {
+        ""
+    } else {
+        namespace
+    };
+    (namespace.into(), claim.name.clone())
+}
+
 impl Storage {
+    /// Takes in a disk that a pod names itself: as a claim that is bound to a volume which every
+    /// node reaches. Both are there as long as a pod uses the disk, and no shell knows them.
+    fn know_disk(&mut self, name: &Named, driver: &str, handle: &str) {
+        if self.users.contains_key(name) {
+            return;
+        }
+        let mut volume = VolumeFacts {
+            is_in_tree: true,
+            csi: Some((driver.into(), handle.into())),
+            ..VolumeFacts::new(&name.1, 0)
+        };
+        let mut claim = ClaimFacts {
+            namespace: name.0.clone(),
+            name: name.1.clone(),
+            uid: Uid(0),
+            class: "".into(),
+            volume: None,
+            bind_completed: false,
+            is_lost: false,
+            is_deleting: false,
+            size: None,
+            access: AccessModes::MANY,
+            is_block: false,
+            selector: None,
+            attributes_class: "".into(),
+            selected_node: None,
+            pod: None,
+        };
+        claim.bind_to(&mut volume);
+        self.set_volume(&name.1, Some(volume));
+        self.set_claim(name, Some(claim));
+    }
+
+    fn forget_disk(&mut self, name: &Named) {
+        self.set_claim(name, None);
+        self.set_volume(&name.1, None);
+    }
+
     /// The pod that may use a claim which one pod alone may use: one that is on a node, else one
     /// whose binding is on its way, else the oldest.
     fn first_user(&self, state: &ClusterState, claim: &Named) -> Option<PodId> {

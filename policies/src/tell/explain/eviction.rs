@@ -1,7 +1,7 @@
 //! From which gangs a waiting gang would take its room, or why it takes none.
 
 use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
-use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
+use crate::facts::{Amount, DisruptionBudgetFacts, HostPort, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings, may_lose_room};
@@ -11,11 +11,12 @@ use crate::names::joined;
 use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::state::ClusterState;
+use crate::state::exclusive::Exclusive;
 use crate::state::minima::Minimum;
 use crate::state::node::Lacking;
 use crate::tell::explain::takers::SWITCHED_OFF;
 use crate::tell::why::obstacle_in_words;
-use alloc::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -168,28 +169,40 @@ fn why_none(
     }
 }
 
-/// The gangs that have a host port which is all that a member lacks on some node, each with one of
-/// these ports.
-fn ports_in_way(state: &ClusterState, asked: &Asked<'_>) -> BTreeMap<GangId, u16> {
+/// The gangs that have a host port or a disk which is all that a member lacks on some node, each
+/// with what is told of it.
+fn holders_in_way(state: &ClusterState, asked: &Asked<'_>) -> BTreeMap<GangId, String> {
     let waiting = waiting_pods(state, asked.gang, asked.now_ms);
     let classes = BTreeSet::from_iter(waiting.iter().map(|pod| state.pods[*pod].class));
     let mut in_way = BTreeMap::new();
     for id in classes {
         let class = &state.classes[id];
-        let ports = &class.shape.host_ports;
-        if ports.is_empty() {
+        if class.exclusive.is_empty() {
             continue;
         }
         let takes = |node| state.static_verdict(id, node) == Some(Ok(()));
         for (node_id, node) in state.nodes.iter() {
-            if node.lacking(class) == Lacking::HostPort && takes(node_id) {
-                let holders = node.port_holders(ports);
-                let gangs = holders.map(|(port, pod)| Some((state.pods[pod].gang()?, port.port)));
+            let lacking = node.lacking(class);
+            if matches!(lacking, Lacking::HostPort | Lacking::Disk) && takes(node_id) {
+                let holders = node.holders_in_way(class);
+                let gangs = holders.map(|(one, pod)| Some((state.pods[pod].gang()?, held(one))));
                 in_way.extend(gangs.flatten());
             }
         }
     }
     in_way
+}
+
+/// That a gang has what a member lacks.
+fn held(one: &Exclusive) -> String {
+    match one {
+        Exclusive::Port(HostPort { port, .. }) => {
+            format!("has the host port {port}, which is missing, and no queue gives back ports")
+        }
+        Exclusive::Disk(_) => {
+            "has a disk, which is missing, and no queue gives back disks".to_owned()
+        }
+    }
 }
 
 /// That room, or a limit, keeps the gang from starting even if all gangs leave that may be evicted
@@ -222,14 +235,14 @@ fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&s
 
 /// Which gangs that run stay, and by which rule, in brackets; empty: none of these rules keeps any.
 fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
-    let ports = ports_in_way(state, asked);
+    let in_way = holders_in_way(state, asked);
     let mut by_rule: BTreeMap<Cow<'_, str>, BTreeSet<Arc<str>>> = BTreeMap::new();
     for queue in state.queues.ids() {
         for holding in holdings(state, queue) {
             let gang = holding.minimum.gang;
             if gang != asked.gang && may_lose_room(state, asked.progress, gang) {
-                let port = ports.get(&gang).copied();
-                let rule = rule_that_keeps(state, asked, &holding, port);
+                let held = in_way.get(&gang);
+                let rule = rule_that_keeps(state, asked, &holding, held);
                 let name = state.name_of(&state.gangs[gang]);
                 rule.map(|rule| by_rule.entry(rule).or_default().insert(name));
             }
@@ -251,12 +264,13 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
 }
 
 /// The rule that keeps others from evicting a gang for good; `None`: nothing but what all victims
-/// of a plan are judged by together. `port`: a host port of the gang that the claimant lacks.
+/// of a plan are judged by together. `held`: that the gang has a port or a disk which the claimant
+/// lacks.
 fn rule_that_keeps(
     state: &ClusterState,
     asked: &Asked<'_>,
     holding: &Holding,
-    port: Option<u16>,
+    held: Option<&String>,
 ) -> Option<Cow<'static, str>> {
     let Holding {
         minimum,
@@ -293,10 +307,9 @@ fn rule_that_keeps(
         Some(young)
     } else if minimum.core.iter().any(|pod| is_guarded(state, *pod)) {
         Some("guarded by disruption budgets".into())
-    } else if let Some(port) = port {
+    } else if let Some(held) = held {
         // Queues stand over their bounds in amounts alone (R2).
-        let missing = format!("has the host port {port}, which is missing");
-        Some(format!("{missing}, and no queue gives back ports").into())
+        Some(held.clone().into())
     } else {
         bound_that_keeps(state, asked, minimum).map(Cow::from)
     }

@@ -117,11 +117,11 @@ fn recut<'a>(
     let devices = cards.saturating_mul(layout.devices_per_card.into());
     let others = class.requests.iter().filter(|(id, _)| *id != wanted);
     let others = others.map(|(id, amount)| node.free(*id) / amount);
-    let ports = match class.shape.host_ports.is_empty() {
-        true => u64::MAX,
-        false => 1,
+    let most = match class.is_apart() {
+        true => 1,
+        false => u64::MAX,
     };
-    let holds = others.fold(ports.min(devices / asked), u64::min);
+    let holds = others.fold(most.min(devices / asked), u64::min);
     let is_operated = label(labels, CONFIG_LABEL).is_some()
         || label(labels, "nvidia.com/gpu.deploy.mig-manager") == Some("true");
     (holds > 0).then_some(Recut {

@@ -3,7 +3,7 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     AlignedContainer, AlignmentPolicy, AlignmentScope, CardClosed, CardEntries, CardFacts,
-    CardLock, CardMemory, CardNeed, CardPart, CellResource, ConditionStatus, ContainerRole,
+    CardLock, CardMemory, CardNeed, CardPart, CellResource, ConditionStatus, ContainerRole, Disk,
     DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
     LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeCondition, NodeFacts,
     NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference, OwnerRuntimes,
@@ -67,7 +67,7 @@ fields! {
     ScheduledCondition { reason, message }
     PodShape {
         requests, largest_container, aligned, cards, node_selector, node_affinity, tolerations,
-        host_ports, features, relations, preferences, volumes, unsupported,
+        host_ports, disks, features, relations, preferences, volumes, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
     Preferences { namespace, nodes, pods, spread, spread_is_default, images }
@@ -84,6 +84,7 @@ fields! {
     MatchRequirement { key, operator, values }
     Toleration { key, operator, value, effect }
     HostPort { port, protocol, host_ip }
+    Disk { name, read_only }
     PodGroupFacts {
         source, namespace, name, uid, generation, created_ms, queue, minimum, sub_groups,
         min_sub_groups, priority_class, priority, preemptible, topology, required_label, placement,

@@ -423,9 +423,25 @@ fn pods_of_all_schedulers_have_their_claims_each_once_and_sorted() {
 
 #[test]
 fn a_volume_that_names_no_claim_is_a_problem() {
-    let own = own_facts(json!({"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}));
     let field = "spec.volumes[0].persistentVolumeClaim.claimName";
-    assert_eq!(&*own.problems[0].field, field);
+    for claim in [
+        json!({}),
+        json!({"claimName": "cinder.csi.openstack.org/disk"}),
+    ] {
+        let own = own_facts(json!({"spec": {"volumes": [{"persistentVolumeClaim": claim}]}}));
+        assert_eq!(&*own.problems[0].field, field);
+    }
+}
+
+#[test]
+fn a_disk_that_a_driver_attaches_is_used_like_a_claim() {
+    let own = own_facts(json!({"spec": {"volumes": [{"cinder": {"volumeID": "disk"}}]}}));
+    let expected = ClaimUse {
+        name: "cinder.csi.openstack.org/disk".into(),
+        is_ephemeral: false,
+    };
+    assert_eq!(own.claims, [expected]);
+    assert!(own.problems.is_empty() && own.shape.unsupported.is_empty());
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn check_spec(spec: Value, expected: &[&str]) {
 }
 
 #[test]
-fn claims_of_devices_and_disks_that_bind_are_named() {
+fn claims_of_devices_and_disks_that_no_driver_takes_are_named() {
     check_spec(
         json!({"resourceClaims": [{"name": "gpu"}], "resources": {"claims": [{}]}, "containers": [
             {"resources": {"claims": [{"name": "gpu"}]}}
@@ -32,8 +32,10 @@ fn claims_of_devices_and_disks_that_bind_are_named() {
             {"name": "d", "gcePersistentDisk": {}},
             {"name": "e", "iscsi": {}},
             {"name": "f", "persistentVolumeClaim": null, "configMap": {}},
+            {"name": "g", "azureDisk": {"diskURI": "https://a", "kind": "Dedicated"}},
+            {"name": "h", "awsElasticBlockStore": null},
         ]}),
-        &["spec.volumes[3].gcePersistentDisk", "spec.volumes[4].iscsi"],
+        &["spec.volumes[6].azureDisk"],
     );
 }
 

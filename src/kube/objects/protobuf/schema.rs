@@ -225,16 +225,37 @@ static VOLUME: Message = Message(&[
 
 /// Claims, and other sources that restrict where a pod can run.
 static VOLUME_SOURCE: Message = Message(&[
-    (3, "gcePersistentDisk", Present),
-    (4, "awsElasticBlockStore", Present),
-    (8, "iscsi", Present),
+    (3, "gcePersistentDisk", Inner(&GOOGLE_DISK)),
+    (4, "awsElasticBlockStore", Inner(&AMAZON_DISK)),
+    (8, "iscsi", Inner(&ISCSI_DISK)),
     (10, "persistentVolumeClaim", Inner(&CLAIM_SOURCE)),
-    (11, "rbd", Present),
-    (13, "cinder", Present),
-    (22, "azureDisk", Present),
-    (24, "portworxVolume", Present),
+    (11, "rbd", Inner(&CEPH_DISK)),
+    (13, "cinder", Inner(&NAMED_DISK)),
+    (22, "azureDisk", Inner(&AZURE_DISK)),
+    (24, "portworxVolume", Inner(&NAMED_DISK)),
     (29, "ephemeral", Present),
     (30, "image", Inner(&IMAGE_SOURCE)),
+]);
+
+static GOOGLE_DISK: Message = Message(&[(1, "pdName", Text), (4, "readOnly", Flag)]);
+
+static AMAZON_DISK: Message = Message(&[(1, "volumeID", Text), (4, "readOnly", Flag)]);
+
+static ISCSI_DISK: Message = Message(&[(2, "iqn", Text), (6, "readOnly", Flag)]);
+
+static CEPH_DISK: Message = Message(&[
+    (1, "monitors", List(&Text)),
+    (2, "image", Text),
+    (4, "pool", Text),
+    (8, "readOnly", Flag),
+]);
+
+static NAMED_DISK: Message = Message(&[(1, "volumeID", Text), (3, "readOnly", Flag)]);
+
+static AZURE_DISK: Message = Message(&[
+    (2, "diskURI", Text),
+    (5, "readOnly", Flag),
+    (6, "kind", Text),
 ]);
 
 static IMAGE_SOURCE: Message = Message(&[(1, "reference", Text)]);

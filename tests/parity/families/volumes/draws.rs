@@ -155,6 +155,46 @@ fn in_tree(draw: &mut Draw, name: &str) -> (&'static str, Value) {
     }
 }
 
+/// A disk that a pod names itself: one of a few, so that pods have some in common, with each other
+/// and with PersistentVolumes.
+pub(super) fn disk(draw: &mut Draw, name: &str) -> Value {
+    let id = *draw.pick(&["volume-1", "volume-2", "one"]);
+    let (kind, mut source) = match draw.below(8) {
+        0 | 1 => {
+            let id = match draw.below(3) {
+                0 => id.to_owned(),
+                1 => format!("vol-{id}"),
+                _ => format!("aws://a/vol-{id}"),
+            };
+            ("awsElasticBlockStore", json!({"volumeID": id}))
+        }
+        2 => ("gcePersistentDisk", json!({"pdName": id})),
+        3 => {
+            let uri = format!("/subscriptions/{id}");
+            let disk = json!({"diskName": id, "diskURI": uri, "kind": "Managed"});
+            ("azureDisk", disk)
+        }
+        4 => ("cinder", json!({"volumeID": id})),
+        5 => ("portworxVolume", json!({"volumeID": id})),
+        6 => {
+            let iqn = format!("iqn.2001-04.com.example:{id}");
+            let disk = json!({"targetPortal": "10.0.0.1:3260", "iqn": iqn, "lun": 0});
+            ("iscsi", disk)
+        }
+        _ => {
+            let mut disk = json!({"monitors": some(draw, &["m1", "m2", "m3"]), "image": id});
+            if draw.percent(50) {
+                disk["pool"] = json!(draw.pick(&["rbd", "rbd", "other"]));
+            }
+            ("rbd", disk)
+        }
+    };
+    if draw.percent(50) {
+        source["readOnly"] = json!(draw.percent(80));
+    }
+    json!({"name": name, kind: source})
+}
+
 /// A volume that is attached to a node.
 pub(super) fn attachment(draw: &mut Draw, index: u64, volumes: usize, nodes: &[String]) -> Value {
     let volume = 1 + draw.below(volumes as u64 + 1);
