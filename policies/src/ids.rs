@@ -70,6 +70,8 @@ ids! {
 pub(crate) struct Interner<I> {
     ids: HashMap<Box<str>, u32, FxBuildHasher>,
     names: Vec<Box<str>>,
+    /// The numbers of names that were forgotten.
+    free: Vec<u32>,
     kind: PhantomData<I>,
 }
 
@@ -78,19 +80,50 @@ impl<I: Id> Interner<I> {
         Self {
             ids: HashMap::with_hasher(FxBuildHasher),
             names: Vec::new(),
+            free: Vec::new(),
             kind: PhantomData,
         }
     }
 
-    /// The number of a name; a new name gets the next number.
+    /// The number of a name; a new name gets one that was given back, else the next.
     pub(crate) fn intern(&mut self, name: &str) -> I {
         if let Some(&number) = self.ids.get(name) {
             return I::new(number);
         }
-        let number = number_of(self.names.len());
-        self.names.push(name.into());
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.names[number as usize] = name.into();
+                number
+            }
+            None => {
+                self.names.push(name.into());
+                number_of(self.names.len() - 1)
+            }
+        };
         self.ids.insert(name.into(), number);
         I::new(number)
+    }
+
+    /// How many names have a number.
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Forgets the names that are not to be kept. Nothing may refer to their numbers any more.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(I, &str) -> bool) {
+        let Self {
+            ids, names, free, ..
+        } = self;
+        ids.retain(|name, number| {
+            let is_kept = keeps(I::new(*number), name);
+            if !is_kept {
+                names[*number as usize] = "".into();
+                free.push(*number);
+            }
+            is_kept
+        });
+        // Not in the order of a hash map, which is no order.
+        free.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     pub(crate) fn name(&self, id: I) -> &str {

@@ -9,7 +9,14 @@ pub(crate) type Resources = SmallVec<[(ResourceId, Amount); 5]>;
 
 /// The names of resources. CPU and memory come first, because every index looks at them.
 #[derive(Debug)]
-pub(crate) struct ResourceNames(Interner<ResourceId>);
+pub(crate) struct ResourceNames {
+    names: Interner<ResourceId>,
+    /// With so many names, those that nothing uses are looked for.
+    many: usize,
+}
+
+/// Fewer names are never too many.
+const MANY: usize = 256;
 
 pub(crate) use crate::gpu::GPU;
 
@@ -19,7 +26,24 @@ impl ResourceNames {
         names.intern("cpu");
         names.intern("memory");
         names.intern(GPU);
-        Self(names)
+        Self { names, many: MANY }
+    }
+
+    /// How many names there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are so many names that it is worth to look for those that nothing uses.
+    pub(crate) fn are_many(&self) -> bool {
+        self.names.len() >= self.many
+    }
+
+    /// Forgets the names that are not to be kept. No resource vector may have them any more.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(ResourceId, &str) -> bool) {
+        self.names.retain(keeps);
+        self.many = MANY.max(2 * self.names.len());
     }
 
     pub(crate) fn cpu() -> ResourceId {
@@ -35,7 +59,7 @@ impl ResourceNames {
     }
 
     pub(crate) fn name(&self, id: ResourceId) -> &str {
-        self.0.name(id)
+        self.names.name(id)
     }
 
     /// The place of a resource in an order that does not depend on which resource was named first:
@@ -54,7 +78,7 @@ impl ResourceNames {
         let mut vector: Resources = amounts
             .iter()
             .filter(|(_, amount)| *amount > 0)
-            .map(|(name, amount)| (self.0.intern(name), *amount))
+            .map(|(name, amount)| (self.names.intern(name), *amount))
             .collect();
         vector.sort_unstable_by_key(|(resource, _)| *resource);
         vector.dedup_by_key(|(resource, _)| *resource);
@@ -69,3 +93,6 @@ pub(crate) fn amount_of(vector: &[(ResourceId, Amount)], resource: ResourceId) -
         .find(|(id, _)| *id == resource)
         .map_or(0, |(_, amount)| *amount)
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ impl Engine {
         }
         self.give_up_stuck(now_ms);
         self.state.follow_storage(now_ms);
+        self.state.forget_amounts();
         let (binder, state) = (&mut self.binder, &mut self.state);
         binder.follow_preparations(state, &self.settings, &mut self.progress, now_ms);
         self.state.follow_offered();

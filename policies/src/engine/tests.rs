@@ -1,6 +1,7 @@
 //! What only the inside of the engine can show. Everything else is in `policies/tests/engine`.
 
 mod cards;
+mod names;
 mod what_if;
 
 use super::Engine;

@@ -74,6 +74,12 @@ impl Capacity {
         self.out.remove(&node);
     }
 
+    /// The resources that nodes have added.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> {
+        let amounts = self.contributions.values().flat_map(|(amounts, _)| amounts);
+        amounts.map(|(resource, _)| *resource)
+    }
+
     /// Whether a node has been lost for so long that it does not count.
     pub(crate) fn is_out(&self, node: NodeId) -> bool {
         self.out.contains(&node)

@@ -428,6 +428,14 @@ impl Node {
         })
     }
 
+    /// The resources that the node has, of which pods use some, or that are leaving or held.
+    pub(crate) fn resources_in_use(&self) -> impl Iterator<Item = ResourceId> {
+        let slots = self.slots.iter();
+        let slots = slots.filter(|slot| slot.allocatable > 0 || slot.used > 0);
+        let coming = self.coming.iter().map(|coming| coming.resource);
+        slots.map(|slot| slot.resource).chain(coming)
+    }
+
     fn find(&self, resource: ResourceId) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.resource == resource)
     }

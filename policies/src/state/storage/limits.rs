@@ -6,13 +6,15 @@
 //! too. Only drivers that some CSINode limits are counted; on all other nodes such a driver is not
 //! limited.
 
-use super::stock::without_free;
+use super::stock::{FREE, without_free};
 use super::users::key;
 use super::{Named, Storage};
 use crate::facts::{
     Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, SharedVolume, UnixMs,
 };
+use crate::ids::ResourceId;
 use crate::state::ClusterState;
+use crate::state::node::Node;
 use crate::state::shared::{ATTACHED, attachments_of};
 use alloc::{
     borrow::ToOwned,
@@ -222,6 +224,23 @@ impl ClusterState {
     pub(super) fn handles(&self, namespace: &str, claims: &[ClaimUse]) -> BTreeSet<(&str, String)> {
         let handles = names(namespace, claims).filter_map(|name| self.storage.handle(&name));
         handles.collect()
+    }
+
+    /// Forgets the names of amounts of volumes that no pod asks for and no node has any more, once
+    /// there are many names: sizes and classes of volumes come and go.
+    pub(crate) fn forget_amounts(&mut self) {
+        if !self.resource_names.are_many() {
+            return;
+        }
+        let classes = self.classes.iter().map(|(_, class)| &class.requests);
+        let asked = classes.flatten().map(|(resource, _)| *resource);
+        let nodes = self.nodes.iter().map(|(_, node)| node);
+        let had = nodes.flat_map(Node::resources_in_use);
+        let used: BTreeSet<ResourceId> =
+            asked.chain(had).chain(self.capacity.resources()).collect();
+        let is_of_volumes = |name: &str| name.starts_with(FREE) || name.starts_with(ATTACHED);
+        let keeps = |resource, name: &str| used.contains(&resource) || !is_of_volumes(name);
+        self.resource_names.retain(keeps);
     }
 
     /// Takes in how many volumes can be attached to a node now.
