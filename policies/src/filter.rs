@@ -323,6 +323,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         volumes,
         cards,
         aligned: _,
+        card_terms: _,
         host_ports: _,
         relations: _,
         preferences: _,

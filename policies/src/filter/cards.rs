@@ -11,6 +11,8 @@ pub(crate) enum CardShortage {
     Power,
     /// Memory.
     Memory,
+    /// Cards that the rule of this annotation allows.
+    Ruled(&'static str),
     /// Open cards, or several of the others.
     Room,
 }
@@ -18,6 +20,9 @@ pub(crate) enum CardShortage {
 impl fmt::Display for CardShortage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
+            Self::Ruled(annotation) => {
+                return write!(formatter, "had too few cards that {annotation} allows");
+            }
             Self::Slots => "had too few cards with a free slot",
             Self::Power => "had too few cards with enough free computing power",
             Self::Memory => "had too few cards with enough free memory",

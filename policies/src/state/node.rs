@@ -457,7 +457,8 @@ impl Node {
             }
         }
         if let Some(request) = &class.cards {
-            fits = fits.min(self.cards.multiplicity(request));
+            let terms = class.shape.card_terms.as_deref();
+            fits = fits.min(self.cards.multiplicity(request, terms, fits));
         }
         if let Some(cells) = &self.cells {
             fits = cells.multiplicity(&class.shape, fits, false);
@@ -484,7 +485,8 @@ impl Node {
             }
         });
         let cards = class.cards.iter();
-        let cards = cards.map(|request| self.cards.multiplicity_empty(request));
+        let terms = class.shape.card_terms.as_deref();
+        let cards = cards.map(|request| self.cards.multiplicity_empty(request, terms));
         let fits = fits.chain(cards).fold(ports, u64::min);
         match &self.cells {
             Some(cells) => cells.multiplicity(&class.shape, fits, true),
@@ -536,11 +538,10 @@ impl Node {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
             None if self.misaligns(class) => Lacking::Alignment,
-            None => Lacking::Cards(
-                class
-                    .cards
-                    .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
-            ),
+            None => Lacking::Cards(class.cards.map_or(CardShortage::Room, |request| {
+                let terms = class.shape.card_terms.as_deref();
+                self.cards.shortage(&request, terms)
+            })),
         }
     }
 

@@ -6,6 +6,7 @@ use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
 use crate::facts::{CardPart, PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
+use crate::state::cards::Held;
 use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -77,8 +78,8 @@ impl ClusterState {
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
             cards: match node {
-                Some(_) => held(&facts),
-                None => Box::default(),
+                Some(_) => held(&facts).into(),
+                None => Held::default(),
             },
             cells: None,
             deleting: false,
@@ -256,11 +257,11 @@ impl ClusterState {
         let cards = held(facts);
         if let Stage::Bound(node) = after
             && !cards.is_empty()
-            && cards != self.pods[pod].cards
+            && *cards != *self.pods[pod].cards
         {
             // The pod stays, so the node is kept even if the pod is all that is known of it.
             self.vacate(pod, node, false);
-            self.pods[pod].cards = cards;
+            self.pods[pod].cards = cards.into();
             self.occupy(pod, node);
             self.freed.insert(node);
         }
@@ -273,7 +274,7 @@ impl ClusterState {
             // tests plant bugs here: room-of-an-ended-pod
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
-                self.pods[pod].cards = Box::default();
+                self.pods[pod].cards = Held::default();
                 self.pods[pod].cells = None;
                 if after.node().is_none() {
                     self.cease_leaving(pod);
@@ -402,7 +403,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         deployment: facts.deployment.clone(),
         hints: facts.hints.clone(),
         gates: facts.holding_gates().map(Into::into).collect(),
-        card_entries: facts.card_entries,
+        card_entries: facts.card_entries.clone(),
         problems: facts.problems.clone(),
         unknown_keys: facts.unknown_keys.clone(),
         nominated: facts.nominated.clone(),

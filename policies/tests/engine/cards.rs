@@ -1,6 +1,8 @@
 //! Cards that we choose, and placements by score.
 
-use gpu_batch_policies::facts::{CardMemory, CardNeed, Placement};
+use gpu_batch_policies::facts::{
+    CardMemory, CardNeed, CardTerms, ContainerCards, ContainerRole, Placement,
+};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{World, gang, names, node, pod};
@@ -204,4 +206,47 @@ fn the_fragmentation_of_the_cluster_is_that_of_its_nodes() {
     world.lose_node("n2");
     world.settle();
     assert_eq!(world.engine.fragmentation().weighted, 5_000);
+}
+
+#[test]
+fn several_containers_share_a_card_and_are_told_what_they_lack() {
+    let several = |name: &str, needs: Vec<CardNeed>| {
+        pod(name, 0)
+            .cards(needs.first().copied())
+            .shape(move |shape| {
+                let container = |need: &CardNeed| ContainerCards {
+                    role: ContainerRole::Main,
+                    need: *need,
+                };
+                shape.card_terms = CardTerms {
+                    containers: needs.iter().map(container).collect(),
+                    ..CardTerms::default()
+                }
+                .boxed();
+            })
+    };
+    let fraction = |thousandths, mib| CardNeed::fraction(thousandths, mib).unwrap();
+    let whole = CardNeed::whole(1, 0).unwrap();
+    let mut world = World::of(node("n1", 0).cards(2, 100));
+    world.then(several("a", vec![fraction(400, 60), fraction(600, 40)]));
+    assert_eq!(world.cards_of("a"), ["0"]);
+    world.then(several("b", vec![whole, fraction(100, 10)]));
+    assert_eq!(world.reason("pod/b"), Some(Reason::DoesNotFit));
+    assert_eq!(
+        world.message("pod/b"),
+        "1 member with 1 card + 100 thousandths and 10 MiB of a card does not fit in the cluster: \
+         of 1 node, 1 had too few cards with enough room"
+    );
+    world.then(several("c", vec![fraction(100, 200)]));
+    let message = world.message("pod/c");
+    assert!(message.ends_with("enough free memory"), "{message}");
+    world.end("a");
+    world.settle();
+    assert_eq!(world.cards_of("b"), ["0", "1"]);
+    // How many pods of a gang find cards is counted one after the other, so that is not proved.
+    world.then((
+        gang("g", 9),
+        several(&names("g", 9), vec![whole, whole]).of("g"),
+    ));
+    assert_eq!(world.reason("g"), Some(Reason::NotFoundWithinBound));
 }

@@ -3,7 +3,8 @@
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::{
-    CardEntries, CardLock, CardMemory, CardNeed, HAMI_REGISTER, MatchOperator, NodeFacts, PodFacts,
+    CardEntries, CardLock, CardMemory, CardNeed, CardPart, CardTerms, ContainerCards,
+    ContainerRole, HAMI_REGISTER, MatchOperator, NodeFacts, PodFacts,
 };
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{Sketch, To, World, conflict, gang, lost, node, pod, refused, throttled};
@@ -65,6 +66,7 @@ fn a_pod_is_bound_under_the_lock_and_told_its_cards() {
         sharing("a").with(|pod| {
             pod.card_entries = CardEntries {
                 before: 1,
+                between: Vec::new(),
                 after: 2,
             };
         }),
@@ -76,11 +78,67 @@ fn a_pod_is_bound_under_the_lock_and_told_its_cards() {
     );
     let bind = world.last_bind.clone().unwrap();
     let assignment = bind.assignment.unwrap();
-    let CardEntries { before, after } = assignment.entries;
-    assert_eq!((before, after, assignment.at_ms), (1, 2, world.now_ms));
+    let none = Vec::new;
+    assert_eq!(
+        assignment.entries,
+        [none(), bind.cards.clone(), none(), none()]
+    );
+    assert_eq!(assignment.at_ms, world.now_ms);
     let parts = bind.cards.iter();
     let parts = parts.map(|part| (&*part.card, part.slots, part.thousandths, part.memory_mib));
     assert_eq!(parts.collect::<Vec<_>>(), [("0", 1, 100, 100)]);
+}
+
+/// A pod with an init container, a container without cards, and two with some.
+#[test]
+fn each_container_is_told_its_own_cards() {
+    let need = |count, power, mib| CardNeed::new(count, power, CardMemory::Mib(mib)).unwrap();
+    let container = |role, need| ContainerCards { role, need };
+    let mut world = slow_world();
+    world.then((
+        hami("n1"),
+        sharing("a")
+            .shape(|shape| {
+                shape.card_terms = CardTerms {
+                    containers: vec![
+                        container(ContainerRole::Init, need(1, 700, 300)),
+                        container(ContainerRole::Main, need(2, 300, 500)),
+                        container(ContainerRole::Main, need(1, 400, 500)),
+                    ],
+                    ..CardTerms::default()
+                }
+                .boxed();
+            })
+            .with(|pod| {
+                pod.card_entries = CardEntries {
+                    before: 0,
+                    between: vec![1, 0],
+                    after: 0,
+                };
+            }),
+    ));
+    let bind = world.last_bind.clone().unwrap();
+    let entries = bind.assignment.unwrap().entries;
+    let entries: Vec<Vec<_>> = entries
+        .iter()
+        .map(|parts| {
+            let parts = parts.iter();
+            let told = |part: &CardPart| (part.slots, part.thousandths, part.memory_mib);
+            parts.map(told).collect()
+        })
+        .collect();
+    let two = vec![(1, 300, 500); 2];
+    assert_eq!(
+        entries,
+        [vec![(1, 700, 300)], vec![], two, vec![(1, 400, 500)]]
+    );
+    // Of each card the pod holds what it uses at most at a time.
+    let held = bind.cards.iter();
+    let held: Vec<_> = held
+        .map(|part| (part.slots, part.thousandths, part.memory_mib))
+        .collect();
+    assert!(held.contains(&(2, 700, 1_000)), "{held:?}");
+    assert_eq!(held.iter().map(|it| it.2).sum::<u64>(), 1_500);
 }
 
 #[test]

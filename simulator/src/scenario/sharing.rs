@@ -77,6 +77,7 @@ fn ask_for_a_part(pod: &mut PodFacts, random: &mut Random) {
     shape.cards = CardNeed::new(1, 250, CardMemory::Percent(25));
     pod.card_entries = CardEntries {
         before: u32::from(random.percent(20)),
+        between: Vec::new(),
         after: u32::from(random.percent(20)),
     };
 }

@@ -16,7 +16,7 @@ pub(super) use annotation::MIG;
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;
-pub(super) use request::{PARTS, need, the_one_that_asks};
+pub(super) use request::{PARTS, asked};
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@ use gpu_batch_policies::facts::{
     TolerationOperator,
 };
 
-/// The shape of a pod that this scheduler places, and where the container stands that asks for
-/// parts of cards.
+/// The shape of a pod that this scheduler places, and where the containers stand that ask for parts
+/// of cards.
 pub(super) fn own(
     pod: &Pod,
     added: ClusterPreferences,
@@ -22,12 +22,13 @@ pub(super) fn own(
     let node_selector = problems.at_most(limits::PAIRS, &spec.node_selector.0, "spec.nodeSelector");
     let mut unsupported = unsupported::fields(pod);
     let requests = resources::requests(pod, problems);
-    let (cards, entries) = hami::need(pod, problems).unzip();
+    let asked = hami::asked(pod, problems).unwrap_or_default();
     let mut shape = PodShape {
         requests,
         largest_container: resources::largest_container(spec),
         aligned: alignment::aligned(spec),
-        cards,
+        cards: asked.need,
+        card_terms: asked.terms.boxed(),
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
@@ -54,7 +55,7 @@ pub(super) fn own(
         shape.relations = None;
         shape.preferences = None;
     }
-    (shape, entries.unwrap_or_default())
+    (shape, asked.entries)
 }
 
 /// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).

@@ -46,9 +46,8 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     if !of_pod.unwrap_or_default().is_empty() {
         fields.push("spec.resources.claims".into());
     }
-    let has_parts = hami::the_one_that_asks(spec).is_some();
     for (field, container) in resources::all_containers(spec) {
-        in_container(field, container, has_parts, &mut fields);
+        in_container(field, container, &mut fields);
     }
     for name in ANNOTATIONS {
         if pod.metadata.annotations.get(name).is_some() {
@@ -62,19 +61,13 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     fields
 }
 
-/// `has_parts`: whether the pod gets the parts of cards that it asks for.
-fn in_container(
-    field: ContainerField,
-    container: &Container,
-    has_parts: bool,
-    fields: &mut Vec<Box<str>>,
-) {
+fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {
     if let Some(resources) = &container.resources {
         if !resources.claims.as_deref().unwrap_or_default().is_empty() {
             fields.push(format!("{field}.resources.claims").into());
         }
         let virtual_ones = resources::VIRTUAL.into_iter();
-        for name in virtual_ones.filter(|name| !has_parts || !hami::PARTS.contains(name)) {
+        for name in virtual_ones.filter(|name| !hami::PARTS.contains(name)) {
             if resources.limits.get(name).is_some() {
                 fields.push(format!("{field}.resources.limits[{name}]").into());
             } else if resources.requests.get(name).is_some() {

@@ -38,7 +38,7 @@ fn claims_of_devices_and_disks_that_bind_are_named() {
 }
 
 #[test]
-fn parts_of_cards_are_named() {
+fn priorities_and_rules_about_cards_are_named() {
     check_spec(
         json!({
             "initContainers": [{"resources": {"requests": {"nvidia.com/priority": "1"}}}],
@@ -50,12 +50,8 @@ fn parts_of_cards_are_named() {
                 }},
             ],
         }),
-        &[
-            "spec.initContainers[0].resources.requests[nvidia.com/priority]",
-            "spec.containers[1].resources.limits[nvidia.com/gpumem]",
-        ],
+        &["spec.initContainers[0].resources.requests[nvidia.com/priority]"],
     );
-    // One container alone gets its parts, and no priority.
     check_spec(
         json!({"containers": [{}, {"resources": {"limits": {
             "nvidia.com/gpu": "1", "nvidia.com/gpucores": "3", "nvidia.com/priority": "1",
