@@ -8,8 +8,8 @@
 
 use flate2::read::GzDecoder;
 use gpu_batch_policies::facts::{
-    CardClosed, CardFacts, CardMemory, CardNeed, CardPart, CardTerms, ContainerCards,
-    ContainerRole, HAMI_REGISTER, NodeFacts, PodFacts,
+    CARD_RULES, CardClosed, CardFacts, CardMemory, CardNeed, CardPart, CardRule, CardTerms,
+    ContainerCards, ContainerRole, HAMI_REGISTER, NodeFacts, PodFacts,
 };
 use gpu_batch_testing::{Sketch, World, node, pod};
 use serde_json::Value;
@@ -50,8 +50,13 @@ fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
 /// What the containers of the pod ask for; an error says why the case is left out.
 fn containers(case: &Value) -> Result<Vec<ContainerCards>, &'static str> {
     let (pod, answer) = (&case["input"]["pod"], &case["answer"]);
-    if case.get("config").is_some() || case["input"].get("quotas").is_some() {
-        return Err("other settings of HAMi, or quotas");
+    // Other settings order what fits, or are in the requests that HAMi derived.
+    let order = case["config"]["gpuSchedulerPolicy"].as_str();
+    if case["input"].get("quotas").is_some() {
+        return Err("quotas of HAMi");
+    }
+    if order.is_some_and(|order| order.contains("mutex")) {
+        return Err("the policy mutex as HAMi's default");
     }
     if answer.get("noRequest").is_some() || answer.get("error").is_some() {
         return Err("HAMi sees no request, or an invalid one");
@@ -61,10 +66,10 @@ fn containers(case: &Value) -> Result<Vec<ContainerCards>, &'static str> {
         .into_iter()
         .flat_map(|annotations| annotations.keys());
     let policy = annotation(pod, "hami.io/gpu-scheduler-policy");
-    if !keys.all(|key| ORDERING.contains(&&**key))
+    if !keys.all(|key| ORDERING.contains(&&**key) || CARD_RULES.contains(&&**key))
         || ["mutex", "numa"].iter().any(|it| policy.contains(it))
     {
-        return Err("rules about cards in annotations");
+        return Err("annotations that are not supported: numa-bind, vgpu-mode, mutex, numa");
     }
     let inits = list(&pod["spec"]["initContainers"]).count();
     let asks = list(&answer["requests"]).enumerate();
@@ -85,6 +90,30 @@ fn containers(case: &Value) -> Result<Vec<ContainerCards>, &'static str> {
         Ok(ContainerCards { role, need })
     };
     asks.map(container).collect()
+}
+
+/// The rules of the pod about the cards that will do.
+fn rules(pod: &Value) -> Vec<CardRule> {
+    let names = |key: &str| -> Option<Vec<Box<str>>> {
+        let text = pod["metadata"]["annotations"][key].as_str()?;
+        let is_of_models = key.ends_with("type");
+        let names = text.split(',').map(str::trim);
+        let names = names
+            .filter(|name| !name.is_empty())
+            .map(|name| match is_of_models {
+                true => name.to_lowercase().into(),
+                false => name.into(),
+            });
+        (!text.trim().is_empty()).then(|| names.collect())
+    };
+    let [models, not_models, ids, not_ids] = CARD_RULES.map(names);
+    let rules = [
+        models.map(CardRule::Models),
+        not_models.map(CardRule::NotModels),
+        ids.map(CardRule::Ids),
+        not_ids.map(CardRule::NotIds),
+    ];
+    rules.into_iter().flatten().collect()
 }
 
 /// The cards of a node.
@@ -219,7 +248,7 @@ fn holders(case: &Value, node: &str) -> Result<Vec<Sketch<PodFacts>>, &'static s
 }
 
 /// A pod whose containers ask for cards.
-fn asking(containers: &[ContainerCards]) -> Sketch<PodFacts> {
+fn asking(containers: &[ContainerCards], rules: &[CardRule]) -> Sketch<PodFacts> {
     let sum = |role| {
         let of_role = containers.iter().filter(move |it| it.role == role);
         of_role.map(|it| u64::from(it.need.count()))
@@ -235,7 +264,8 @@ fn asking(containers: &[ContainerCards]) -> Sketch<PodFacts> {
         };
         shape.card_terms = CardTerms {
             containers,
-            ..CardTerms::default()
+            rules: rules.to_vec(),
+            order: None,
         }
         .boxed();
     })
@@ -288,7 +318,8 @@ impl Compared {
         let mut verdicts = Vec::new();
         for object in list(&case["input"]["nodes"]) {
             let name = object["metadata"]["name"].as_str().unwrap();
-            let ours = given(object, holders(case, name)?, asking(&containers))?;
+            let asking = asking(&containers, &rules(&case["input"]["pod"]));
+            let ours = given(object, holders(case, name)?, asking)?;
             verdicts.push((&case["answer"]["nodes"][name], ours));
         }
         for (theirs, ours) in verdicts {

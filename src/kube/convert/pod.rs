@@ -92,6 +92,11 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
     facts.unknown_keys = keys::unknown(&pod.metadata);
+    if facts.shape.cards.is_some() {
+        let mut notes = Problems::default();
+        hami::note_unknown_order(&pod.metadata.annotations, &mut notes);
+        facts.unknown_keys.extend(notes.into_vec());
+    }
     facts
 }
 

@@ -45,7 +45,7 @@ pub(super) fn own(
         problems.push(
             "spec",
             format_args!(
-                "{text} bytes of selectors, affinity and tolerations are more than {}",
+                "{text} bytes of selectors, affinity, tolerations and rules are more than {}",
                 limits::SHAPE_TEXT
             ),
         );
@@ -54,6 +54,7 @@ pub(super) fn own(
         shape.tolerations.clear();
         shape.relations = None;
         shape.preferences = None;
+        shape.card_terms = None;
     }
     (shape, asked.entries)
 }
@@ -220,7 +221,11 @@ fn text_of(shape: &PodShape) -> usize {
         .map(|toleration| toleration.key.len() + toleration.value.len());
     let relations = shape.relations.as_deref().map(relation::text_of);
     let preferences = shape.preferences.as_deref().map(preference::text_of);
-    let own = pairs.chain(terms).chain(tolerations);
+    let rules = shape.card_terms.iter().flat_map(|terms| &terms.rules);
+    let own = pairs
+        .chain(terms)
+        .chain(tolerations)
+        .chain(rules.map(hami::text_of));
     own.chain(relations).chain(preferences).sum()
 }
 

@@ -1,6 +1,7 @@
 //! What one container asks of HAMi's cards, by its resources or by annotations of its pod.
 
 use super::annotation::{self, Asked, CARDS_MAX, NUMBER_MAX, Part};
+use super::choice;
 use crate::kube::convert::problems::Problems;
 use crate::kube::convert::resources::{
     CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER, ContainerField, GPU,
@@ -36,6 +37,13 @@ pub(in crate::kube::convert) struct CardsAsked {
     pub(in crate::kube::convert) entries: CardEntries,
 }
 
+/// Whether a pod asks for parts of cards, and not for plain GPUs or none.
+pub(in crate::kube::convert) fn wants_parts(pod: &Pod) -> bool {
+    let mut asking = those_that_ask(&pod.spec);
+    annotation::asks_for_parts(&pod.metadata.annotations)
+        || asking.any(|(.., container)| asks_for_parts(container))
+}
+
 /// What a pod asks of cards that HAMi divides; `None`: nothing, or nothing that makes sense. A pod
 /// none of whose containers asks for a part of a card asks for plain GPUs.
 pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Option<CardsAsked> {
@@ -66,7 +74,8 @@ pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Opt
         need,
         terms: CardTerms {
             containers,
-            ..CardTerms::default()
+            rules: choice::rules(&pod.metadata.annotations),
+            order: choice::order(&pod.metadata.annotations),
         },
         entries: entries(spec, &needs)?,
     })
