@@ -26,6 +26,9 @@ pub(crate) struct Cards {
     named: usize,
     /// How many pods of each sort hold cards of the node; sorted, none zero.
     sorts: SmallVec<[(Sort, u32); 2]>,
+    /// How many pods got their cards from HAMi's own scheduler. While there are any, nobody else
+    /// may give cards away.
+    by_hami: u32,
 }
 
 /// One card.
@@ -228,8 +231,9 @@ impl Cards {
     }
 
     /// Takes what a pod holds, whether there is enough or not.
-    pub(crate) fn take(&mut self, parts: &[CardPart]) {
-        for part in parts {
+    pub(crate) fn take(&mut self, parts: &Held) {
+        self.by_hami += u32::from(parts.is_by_hami());
+        for part in parts.iter() {
             let position = self.enter(&part.card);
             self.cards[position].used.add(part);
         }
@@ -244,8 +248,9 @@ impl Cards {
     }
 
     /// The exact reverse of [`Cards::take`].
-    pub(crate) fn give_back(&mut self, parts: &[CardPart]) {
-        for part in parts {
+    pub(crate) fn give_back(&mut self, parts: &Held) {
+        self.by_hami -= u32::from(parts.is_by_hami());
+        for part in parts.iter() {
             let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
             if let Ok(position) = known {
                 self.cards[position].used.remove(part);
@@ -308,7 +313,7 @@ impl Cards {
     }
 
     /// The parts that a pod gets on the cards at these positions, in the order of their ids.
-    pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Box<[CardPart]> {
+    pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Held {
         let chosen = self.named().enumerate();
         let chosen = chosen.filter(|(position, _)| positions.contains(position));
         let part = |(_, (id, size, _)): (usize, (&str, Size, Used))| CardPart {
@@ -317,7 +322,7 @@ impl Cards {
             thousandths: request.thousandths().into(),
             memory_mib: request.memory().of_card(size.memory_mib),
         };
-        chosen.map(part).collect()
+        Held::new(chosen.map(part).collect(), false)
     }
 
     /// Each named card: its id, what it has, and what is used of it.
@@ -348,6 +353,9 @@ impl Cards {
         terms: Option<&CardTerms>,
         most: u64,
     ) -> u64 {
+        if self.by_hami > 0 {
+            return 0;
+        }
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
             return self.pods_with_several(terms, most);
         }
@@ -370,6 +378,7 @@ impl Cards {
     /// this alone would let the pod in.
     pub(crate) fn shortage(&self, request: &CardNeed, terms: Option<&CardTerms>) -> CardShortage {
         match terms {
+            _ if self.by_hami > 0 => CardShortage::OwnScheduler,
             Some(terms) if !terms.containers.is_empty() => self.shortage_of_several(terms),
             _ => self.shortage_of_one(request, terms),
         }
@@ -414,15 +423,18 @@ impl Cards {
         rule.map(CardRule::annotation)
     }
 
-    /// Whether a pod cannot have what it holds: a card is closed or not named, or more is taken of
-    /// it than it has.
+    /// Whether a pod cannot have what it holds: a card is closed or not named, more is taken of it
+    /// than it has, or HAMi's own scheduler gives the cards away.
     pub(crate) fn fail(&self, parts: &[CardPart]) -> bool {
-        parts.iter().any(|part| {
-            let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
-            let card = known.ok().map(|position| &self.cards[position]);
-            let size = card.and_then(|card| Some((card.size?, card.used)));
-            size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
-        })
+        let is_given_by_others = self.by_hami > 0 && !parts.is_empty();
+        let mut parts = parts.iter();
+        is_given_by_others
+            || parts.any(|part| {
+                let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
+                let card = known.ok().map(|position| &self.cards[position]);
+                let size = card.and_then(|card| Some((card.size?, card.used)));
+                size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
+            })
     }
 
     /// Adds what is free of each named card to a hash.

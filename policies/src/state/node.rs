@@ -7,7 +7,7 @@ use crate::ids::{ModelId, PodId, ResourceId};
 use crate::numa::Cells;
 use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
-use crate::state::cards::Cards;
+use crate::state::cards::{Cards, Held};
 use crate::state::class::Class;
 use crate::state::shared::{ClassVolumes, NodeVolumes, Use};
 use crate::topology::OrderKey;
@@ -222,7 +222,7 @@ impl Node {
     }
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
-    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
+    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &Held) {
         for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used + u128::from(*amount));
         }
@@ -235,7 +235,7 @@ impl Node {
     }
 
     /// The exact reverse of [`Node::take`].
-    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
+    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &Held) {
         for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }

@@ -4,7 +4,7 @@ use super::ClusterState;
 use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
-use crate::facts::{CardPart, PodFacts, PodLabels, PodPhase, Uid};
+use crate::facts::{PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
 use crate::state::cards::Held;
 use crate::state::relations::ClassRelations;
@@ -78,7 +78,7 @@ impl ClusterState {
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
             cards: match node {
-                Some(_) => held(&facts).into(),
+                Some(_) => held(&facts),
                 None => Held::default(),
             },
             cells: None,
@@ -261,7 +261,7 @@ impl ClusterState {
         {
             // The pod stays, so the node is kept even if the pod is all that is known of it.
             self.vacate(pod, node, false);
-            self.pods[pod].cards = cards.into();
+            self.pods[pod].cards = cards;
             self.occupy(pod, node);
             self.freed.insert(node);
         }
@@ -353,7 +353,7 @@ impl ClusterState {
 }
 
 /// What a pod holds of cards by its facts, each card once, in the order of their ids.
-fn held(facts: &PodFacts) -> Box<[CardPart]> {
+fn held(facts: &PodFacts) -> Held {
     let mut parts = facts.cards.clone();
     parts.sort_unstable();
     parts.dedup_by(|next, part| {
@@ -365,7 +365,7 @@ fn held(facts: &PodFacts) -> Box<[CardPart]> {
         }
         is_same
     });
-    parts.into()
+    Held::new(parts.into(), facts.is_of_hami)
 }
 
 /// The part of a pod's record that only pods of ours have, from new facts. What only the engine

@@ -95,7 +95,7 @@ impl ClusterState {
             });
         }
         let chosen = first_that_spoil_nothing(&fitting, need.count());
-        node.cards.parts(&need, &chosen).into()
+        node.cards.parts(&need, &chosen)
     }
 }
 

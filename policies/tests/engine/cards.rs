@@ -297,6 +297,28 @@ fn a_pod_that_says_so_packs_or_spreads_its_cards_whatever_the_placement() {
 }
 
 #[test]
+fn cards_of_a_node_are_left_alone_while_hamis_own_scheduler_gives_them_away() {
+    let part = CardNeed::fraction(100, 10);
+    let of_hami = pod("theirs", 0)
+        .foreign()
+        .cards(part)
+        .on("n1")
+        .holds(&["0"])
+        .with(|pod| pod.is_of_hami = true);
+    let mut world = World::of((node("n1", 0).cards(2, 100), of_hami));
+    world.then((pod("a", 0).cards(part), pod("cpu", 0)));
+    assert_eq!(world.places("cpu"), "n1");
+    assert_eq!(
+        world.message("pod/a"),
+        "1 member with 100 thousandths and 10 MiB of a card does not fit in the cluster: of 1 \
+         node, 1 had pods of HAMi's own scheduler"
+    );
+    world.end("theirs");
+    world.settle();
+    assert_eq!(world.places("a"), "n1");
+}
+
+#[test]
 fn several_containers_share_a_card_and_are_told_what_they_lack() {
     let several = |name: &str, needs: Vec<CardNeed>| {
         pod(name, 0)

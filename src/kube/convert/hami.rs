@@ -20,5 +20,8 @@ pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;
 pub(super) use request::{PARTS, asked, wants_parts};
 
+/// The name by which pods ask for HAMi's own scheduler, unless it was installed under another.
+pub(super) const OWN_SCHEDULER: &str = "hami-scheduler";
+
 #[cfg(test)]
 mod tests;

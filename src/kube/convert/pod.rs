@@ -145,6 +145,7 @@ fn outline(
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: hami::parts(pod, &mut Problems::default()),
         card_entries: CardEntries::default(),
+        is_of_hami: !ours && pod.spec.scheduler_name.as_deref() == Some(hami::OWN_SCHEDULER),
         phase,
         is_misaligned: pod.status.reason.as_deref() == Some(MISALIGNED),
         deletion_ms: meta.deletion_timestamp.map(|time| time.0),

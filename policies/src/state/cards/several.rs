@@ -31,6 +31,8 @@ pub(crate) struct Held {
     /// What each container gets that asks for cards; `None`: one gets all parts, or it is not known
     /// who has which.
     containers: Option<Box<Containers>>,
+    /// HAMi's own scheduler has given them.
+    by_hami: bool,
 }
 
 /// What each container gets.
@@ -38,20 +40,25 @@ pub(crate) struct Held {
 struct Containers(Vec<Vec<CardPart>>);
 
 impl Held {
+    /// What one container holds, or nobody knows which. `by_hami`: HAMi's own scheduler has given
+    /// it.
+    pub(crate) fn new(parts: Box<[CardPart]>, by_hami: bool) -> Self {
+        Self {
+            parts,
+            containers: None,
+            by_hami,
+        }
+    }
+
+    pub(super) fn is_by_hami(&self) -> bool {
+        self.by_hami && !self.parts.is_empty()
+    }
+
     /// What each container gets that asks for cards, init containers first.
     pub(crate) fn by_container(&self) -> Vec<Vec<CardPart>> {
         match &self.containers {
             Some(containers) => containers.0.clone(),
             None => Vec::from([self.parts.to_vec()]),
-        }
-    }
-}
-
-impl From<Box<[CardPart]>> for Held {
-    fn from(parts: Box<[CardPart]>) -> Self {
-        Self {
-            parts,
-            containers: None,
         }
     }
 }
@@ -129,7 +136,7 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
             if next > from && is_twin(fitting[next - 1]) {
                 continue;
             }
-            if self.steps == 0 || fitting.len() - next < missing {
+            if self.steps == 0 {
                 return false;
             }
             self.steps -= 1;
@@ -325,6 +332,7 @@ impl Cards {
         let held = Held {
             parts: held.map(|(room, used)| part(room, *used)).collect(),
             containers: Some(Box::new(containers)),
+            by_hami: false,
         };
         Some((held, left(rooms, &taken)))
     }

@@ -53,9 +53,9 @@ fields! {
     Taint { key, value, effect }
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards,
-        card_entries, phase, is_misaligned, deletion_ms, created_ms, bound_ms, started_ms,
-        priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group, queue,
-        native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
+        card_entries, is_of_hami, phase, is_misaligned, deletion_ms, created_ms, bound_ms,
+        started_ms, priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group,
+        queue, native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
         unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }

@@ -3,7 +3,7 @@
 use crate::facts::{
     CardFacts, CardMemory, CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole,
 };
-use crate::state::cards::{Cards, Fitting};
+use crate::state::cards::{Cards, Fitting, Held};
 use alloc::collections::BTreeMap;
 use alloc::{format, vec::Vec};
 use core::cmp::Reverse;
@@ -20,12 +20,13 @@ fn cards(sizes: &[(u32, u32)], used: &[(usize, u32, u64)]) -> Cards {
     let facts: Vec<CardFacts> = sizes.iter().enumerate().map(card).collect();
     cards.set(&facts);
     for (number, thousandths, memory_mib) in used {
-        cards.take(&[CardPart {
+        let part = CardPart {
             card: format!("{}", number % sizes.len()).into(),
             slots: 1,
             thousandths: *thousandths,
             memory_mib: *memory_mib,
-        }]);
+        };
+        cards.take(&Held::new([part].into(), false));
     }
     cards
 }
@@ -83,6 +84,10 @@ fn most_at_a_time(
     peak
 }
 
+fn among(numbers: &'static [u32]) -> impl Strategy<Value = u32> {
+    prop::sample::select(numbers)
+}
+
 fn needs() -> impl Strategy<Value = Vec<ContainerCards>> {
     let memory = prop_oneof![
         (1..=100u64).prop_map(CardMemory::Mib),
@@ -116,8 +121,8 @@ proptest! {
 
     #[test]
     fn a_pod_gets_cards_if_any_choice_serves_all_containers(
-        sizes in prop::collection::vec((1..4u32, prop::sample::select(&[1_000u32, 1_500][..])), 1..4),
-        used in prop::collection::vec((0..4usize, prop::sample::select(&[0u32, 250, 500][..]), 0..60u64), 0..3),
+        sizes in prop::collection::vec((1..4u32, among(&[1_000, 1_500])), 1..4),
+        used in prop::collection::vec((0..4usize, among(&[0, 250, 500]), 0..60u64), 0..3),
         containers in needs(),
         by_free in any::<bool>(),
     ) {
@@ -155,7 +160,7 @@ proptest! {
             prop_assert!(parts.iter().all(|part| own.contains(part)), "{:?}", given);
             prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
             if container.role != ContainerRole::Init {
-                beside.take(parts);
+                beside.take(&Held::new(parts.as_slice().into(), false));
             }
         }
         cards.take(&held);
