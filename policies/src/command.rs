@@ -1,6 +1,6 @@
 //! What the engine returns: commands, of which each is one call to the API server.
 
-use crate::facts::{CardEntries, CardLock, CardPart, ClaimReference, GroupSource, Uid, UnixMs};
+use crate::facts::{CardLock, CardPart, ClaimReference, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseCall;
 pub use crate::queues::ClaimKind;
 use crate::status::{PodGroupStatus, QueueStatus};
@@ -91,10 +91,11 @@ pub struct Bind {
 /// (also a label if it has no more than 63 characters), `hami.io/vgpu-time`,
 /// `hami.io/vgpu-devices-to-allocate`, `hami.io/vgpu-devices-allocated`, `hami.io/bind-phase`
 /// (`allocating`) and `hami.io/bind-time`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardAssignment {
-    /// Where the entry stands that lists the cards; all other entries are empty.
-    pub entries: CardEntries,
+    /// What each container of the pod gets, init containers first; empty for one that asks for no
+    /// cards. An init container and others may use the same part of a card.
+    pub entries: Vec<Vec<CardPart>>,
     /// The time to be written, to the second.
     pub at_ms: UnixMs,
 }

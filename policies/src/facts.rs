@@ -35,7 +35,8 @@ mod workload;
 pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
 pub use cards::{
-    CardClosed, CardEntries, CardFacts, CardLock, CardMemory, CardNeed, CardPart, WHOLE_CARD,
+    CARD_RULES, CardClosed, CardEntries, CardFacts, CardLock, CardMemory, CardNeed, CardOrder,
+    CardPart, CardRule, CardTerms, ContainerCards, WHOLE_CARD,
 };
 pub use disruption::DisruptionBudgetFacts;
 pub use duration::duration;

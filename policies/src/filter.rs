@@ -327,6 +327,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         volumes,
         cards,
         aligned: _,
+        card_terms: _,
         host_ports: _,
         disks: _,
         relations: _,

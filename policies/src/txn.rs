@@ -3,12 +3,13 @@
 //! The state is not cloned for an attempt: changes are made in place and noted in a journal, and a
 //! rollback walks the journal backwards.
 
-use crate::facts::{CardPart, Placement, Uid};
+use crate::facts::{Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::numa::CellShare;
 use crate::queues::add_demand;
 use crate::resources::Resources;
 use crate::state::ClusterState;
+use crate::state::cards::Held;
 use crate::state::holds::{Hold, Holder};
 use crate::state::pod::{Account, Stage};
 use alloc::collections::BTreeSet;
@@ -41,7 +42,7 @@ struct Ended {
     pod: PodId,
     node: NodeId,
     stage: Stage,
-    cards: Box<[CardPart]>,
+    cards: Held,
     cells: Option<Box<[CellShare]>>,
     /// How many pods had been placed before.
     placed_before: usize,
@@ -224,7 +225,7 @@ impl Txn {
             {
                 state.pods[pod].stage = Stage::Waiting;
                 state.vacate(pod, node, false);
-                state.pods[pod].cards = Box::default();
+                state.pods[pod].cards = Held::default();
                 state.pods[pod].cells = None;
             } else {
                 break;

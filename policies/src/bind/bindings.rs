@@ -659,12 +659,18 @@ fn bind_of(state: &ClusterState, pod: &Pod, node: NodeId, assigned_ms: Option<Un
         GangKey::Group(_, _, name) => Some(name.clone()),
         GangKey::Owner(_) | GangKey::Deployment(..) | GangKey::Pod(_) => None,
     });
-    let entries = own.map(|own| own.card_entries).unwrap_or_default();
+    let entries = || {
+        let entries = own.map(|own| own.card_entries.filled(pod.cards.by_container()));
+        entries.unwrap_or_default()
+    };
     Bind {
         pod: pod.reference(),
         node: state.nodes[node].name.clone(),
         cards: pod.cards.to_vec(),
-        assignment: assigned_ms.map(|at_ms| CardAssignment { entries, at_ms }),
+        assignment: assigned_ms.map(|at_ms| CardAssignment {
+            entries: entries(),
+            at_ms,
+        }),
         queue: gang
             .map(|gang| (&*gang.spec.queue).into())
             .unwrap_or_default(),

@@ -4,8 +4,9 @@
 //! plugin of HAMi does, the one behind plain `nvidia.com/gpu` does not. A simulated cluster always
 //! does.
 
-use super::UnixMs;
+use super::{ContainerRole, UnixMs};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// The computing power of a whole card, in thousandths.
 pub const WHOLE_CARD: u16 = 1000;
@@ -83,14 +84,36 @@ pub struct CardLock {
     pub at_ms: Option<UnixMs>,
 }
 
-/// Where the entry of the container that asks for cards stands among the entries that HAMi's device
-/// plugin reads: one for each container of the pod, init containers first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Where the entries of the containers that ask for cards stand among the entries that HAMi's
+/// device plugin reads: one for each container of the pod, init containers first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CardEntries {
-    /// How many containers come before it.
+    /// How many containers come before the first one that asks.
     pub before: u32,
-    /// How many containers come after it.
+    /// How many containers stand between one that asks and the next one that does; empty where one
+    /// asks.
+    pub between: Vec<u32>,
+    /// How many containers come after the last one that asks.
     pub after: u32,
+}
+
+impl CardEntries {
+    /// The entries of all containers of a pod, of which those that ask get these cards, in turn.
+    pub(crate) fn filled(&self, asking: Vec<Vec<CardPart>>) -> Vec<Vec<CardPart>> {
+        let gaps = [self.before]
+            .into_iter()
+            .chain(self.between.iter().copied());
+        let mut entries = Vec::new();
+        let none = |count: u32, entries: &mut Vec<Vec<CardPart>>| {
+            entries.extend((0..count).map(|_| Vec::new()));
+        };
+        for (gap, parts) in gaps.chain(core::iter::repeat(0)).zip(asking) {
+            none(gap, &mut entries);
+            entries.push(parts);
+        }
+        none(self.after, &mut entries);
+        entries
+    }
 }
 
 /// How much memory of each card a pod asks for.
@@ -127,7 +150,117 @@ impl CardMemory {
     }
 }
 
-/// What a pod asks of cards: the same of each of a number of different cards.
+/// What a pod says of cards beside the need of its one container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CardTerms {
+    /// What the containers ask for that ask for cards, init containers first, each group in the
+    /// order of the spec. Empty: one container asks, and it runs beside others.
+    pub containers: Vec<ContainerCards>,
+    /// Which cards will do: those that all rules allow. Each kind at most once, in HAMi's order.
+    pub rules: Vec<CardRule>,
+    /// Which of the cards with room are taken first; `None`: those that the placement says.
+    pub order: Option<CardOrder>,
+}
+
+impl CardTerms {
+    /// The terms as a shape has them; `None`: they say nothing.
+    #[must_use]
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+
+    /// Whether it is certain that a pod of its own does not fit where none is found, on nodes with
+    /// up to 16 cards.
+    pub(crate) fn is_searched_whole(&self) -> bool {
+        let beside = self.containers.iter();
+        let beside = beside.filter(|container| container.role != ContainerRole::Init);
+        beside
+            .map(|container| container.need.count())
+            .fold(0, u16::saturating_add)
+            <= 3
+    }
+
+    /// The most computing power, in thousandths of a card, that the containers use at a time; 0
+    /// where one asks.
+    pub(crate) fn thousandths(&self) -> u64 {
+        let (mut together, mut most) = (0, 0);
+        for ContainerCards { role, need } in &self.containers {
+            most = most.max(together + need.in_all());
+            if *role != ContainerRole::Init {
+                together += need.in_all();
+            }
+        }
+        most
+    }
+}
+
+/// What one of several containers asks of cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContainerCards {
+    /// When the container runs.
+    pub role: ContainerRole,
+    /// What it asks for.
+    pub need: CardNeed,
+}
+
+/// A rule about the cards that will do, from an annotation of the pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CardRule {
+    /// The model has one of these texts in it, in small letters.
+    Models(Vec<Box<str>>),
+    /// The model has none of these texts in it, in small letters.
+    NotModels(Vec<Box<str>>),
+    /// The card has one of these ids.
+    Ids(Vec<Box<str>>),
+    /// The card has none of these ids.
+    NotIds(Vec<Box<str>>),
+}
+
+impl CardRule {
+    /// Whether a card will do. `model`: in small letters.
+    #[must_use]
+    pub fn allows(&self, id: &str, model: &str) -> bool {
+        let has_part = |names: &[Box<str>]| names.iter().any(|name| model.contains(&**name));
+        let is_named = |names: &[Box<str>]| names.iter().any(|name| **name == *id);
+        match self {
+            Self::Models(names) => has_part(names),
+            Self::NotModels(names) => !has_part(names),
+            Self::Ids(names) => is_named(names),
+            Self::NotIds(names) => !is_named(names),
+        }
+    }
+
+    /// The annotation that says so.
+    #[must_use]
+    pub fn annotation(&self) -> &'static str {
+        match self {
+            Self::Models(_) => CARD_RULES[0],
+            Self::NotModels(_) => CARD_RULES[1],
+            Self::Ids(_) => CARD_RULES[2],
+            Self::NotIds(_) => CARD_RULES[3],
+        }
+    }
+}
+
+/// HAMi's annotations of pods about the cards that will do: models, models that will not do, ids,
+/// and ids that will not do. The value is a list with commas.
+pub const CARD_RULES: [&str; 4] = [
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+];
+
+/// Which of the cards with room a pod takes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CardOrder {
+    /// Those with the least free computing power.
+    Binpack,
+    /// Those with the most free computing power.
+    Spread,
+}
+
+/// What a container asks of cards: the same of each of a number of different cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CardNeed {
     count: u16,
@@ -190,6 +323,11 @@ impl CardNeed {
     #[must_use]
     pub fn memory(&self) -> CardMemory {
         self.memory
+    }
+
+    /// How much computing power of all cards together, in thousandths of a card.
+    pub(crate) fn in_all(&self) -> u64 {
+        u64::from(self.count) * u64::from(self.thousandths)
     }
 
     /// Whether parts of cards are asked for.

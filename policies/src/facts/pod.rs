@@ -37,6 +37,9 @@ pub struct PodFacts {
     pub cards: Vec<CardPart>,
     /// Where the container that asks for cards stands among the others.
     pub card_entries: CardEntries,
+    /// HAMi's own scheduler has given the pod its cards. It keeps books of its own and would give
+    /// the same room away again, so gpu-batch uses no card of a node with such a pod.
+    pub is_of_hami: bool,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `status.reason` is `TopologyAffinityError`: the kubelet has rejected the pod, because it
@@ -113,6 +116,7 @@ impl PodFacts {
             nominated: None,
             cards: Vec::new(),
             card_entries: CardEntries::default(),
+            is_of_hami: false,
             phase: PodPhase::Pending,
             is_misaligned: false,
             deletion_ms: None,

@@ -1,8 +1,8 @@
 //! What decides where a pod can run. Pods of one shape are judged once.
 
 use super::{
-    AlignedContainer, Amounts, CardNeed, Labels, NodeFeature, NodeSelectorTerm, Preferences,
-    Relations, TaintEffect, VolumeNeeds,
+    AlignedContainer, Amounts, CardNeed, CardTerms, Labels, NodeFeature, NodeSelectorTerm,
+    Preferences, Relations, TaintEffect, VolumeNeeds,
 };
 use alloc::{boxed::Box, vec::Vec};
 
@@ -21,8 +21,11 @@ pub struct PodShape {
     /// admits them. On some nodes it rejects pods for which it cannot have that from few cells.
     pub aligned: Vec<AlignedContainer>,
     /// The request for cards that the scheduler chooses; a pod with such a request fits only on
-    /// nodes that name their cards.
+    /// nodes that name their cards. Where several containers ask, that of the one that asks for
+    /// most: placements by score see no more of it.
     pub cards: Option<CardNeed>,
+    /// What else the pod says of these cards; `None`: nothing.
+    pub card_terms: Option<Box<CardTerms>>,
     /// `spec.nodeSelector`.
     pub node_selector: Labels,
     /// `requiredDuringSchedulingIgnoredDuringExecution` of the node affinity: one of the terms must

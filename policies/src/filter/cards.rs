@@ -11,6 +11,10 @@ pub(crate) enum CardShortage {
     Power,
     /// Memory.
     Memory,
+    /// Freedom from HAMi's own scheduler, which gives the same cards to pods of its own.
+    OwnScheduler,
+    /// Cards that the rule of this annotation allows.
+    Ruled(&'static str),
     /// Open cards, or several of the others.
     Room,
 }
@@ -18,6 +22,10 @@ pub(crate) enum CardShortage {
 impl fmt::Display for CardShortage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
+            Self::Ruled(annotation) => {
+                return write!(formatter, "had too few cards that {annotation} allows");
+            }
+            Self::OwnScheduler => "had pods of HAMi's own scheduler",
             Self::Slots => "had too few cards with a free slot",
             Self::Power => "had too few cards with enough free computing power",
             Self::Memory => "had too few cards with enough free memory",

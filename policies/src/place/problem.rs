@@ -420,7 +420,8 @@ fn twin(tree: &Request, index: usize) -> Option<usize> {
 }
 
 /// How cards are counted: exactly if all classes that ask for cards ask for whole cards, and for as
-/// much memory of each, and no node gives a whole card away more than once.
+/// much memory of each, say nothing else of cards, and no node gives a whole card away more than
+/// once.
 struct Cards {
     whole: Option<crate::facts::CardNeed>,
     exact: bool,
@@ -437,7 +438,8 @@ impl Cards {
             .iter()
             .all(|request| !request.is_fraction() && request.memory() == first.memory());
         let stretches = |node: &NodeId| state.nodes[*node].cards.stretches_power();
-        let alike = alike && !nodes.iter().any(stretches);
+        let has_terms = |class: &ClassId| state.classes[*class].shape.card_terms.is_some();
+        let alike = alike && !nodes.iter().any(stretches) && !classes.iter().any(has_terms);
         Some(Self {
             whole: alike.then_some(*first),
             exact: alike,
@@ -448,7 +450,7 @@ impl Cards {
     fn free(&self, node: &crate::state::node::Node) -> Amount {
         match self.whole {
             Some(request) => {
-                let cards = node.cards.fitting(request).count();
+                let cards = node.cards.fitting(request, None).count();
                 Amount::from(crate::facts::WHOLE_CARD) * cards as u64
             }
             None => node.cards.free_thousandths(),

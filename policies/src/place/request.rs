@@ -200,6 +200,18 @@ impl Request {
         classes
     }
 
+    /// Whether it is certain how many pods fit on a node. Of pods with cards in several containers
+    /// it is not: they are placed one after the other, and a single one is searched for a while.
+    pub(crate) fn is_counted_exactly(&self, state: &ClusterState) -> bool {
+        let is_alone = self.members() == 1;
+        self.classes().iter().all(|class| {
+            let terms = state.classes[*class].shape.card_terms.as_deref();
+            terms.is_none_or(|terms| {
+                terms.containers.is_empty() || is_alone && terms.is_searched_whole()
+            })
+        })
+    }
+
     /// The fewest pods with which a group has what it needs.
     pub(crate) fn fewest(&self, index: usize) -> usize {
         let group = &self.groups[index];

@@ -39,7 +39,7 @@ pub(crate) fn reason(
         Reason::OverLimit
     } else if counts.needed > 0 && progress.lost_ms.is_some() {
         Reason::MembersLost
-    } else if refusal.is_proved() {
+    } else if refusal.is_proved() && request.is_counted_exactly(state) {
         Reason::DoesNotFit
     } else {
         Reason::NotFoundWithinBound

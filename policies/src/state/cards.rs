@@ -6,12 +6,15 @@
 //!
 //! Source of what fits beside what: `Fit` of HAMi's scheduler, for cards in its mode `hami-core`.
 
-use crate::facts::{CardFacts, CardNeed, CardPart, WHOLE_CARD};
+mod several;
+
+use crate::facts::{CardFacts, CardNeed, CardPart, CardRule, CardTerms, WHOLE_CARD};
 use crate::filter::CardShortage;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+pub(crate) use several::Held;
 use smallvec::SmallVec;
 
 /// The cards of a node. Pods may hold cards that the node does not name, or not any more.
@@ -23,12 +26,17 @@ pub(crate) struct Cards {
     named: usize,
     /// How many pods of each sort hold cards of the node; sorted, none zero.
     sorts: SmallVec<[(Sort, u32); 2]>,
+    /// How many pods got their cards from HAMi's own scheduler. While there are any, nobody else
+    /// may give cards away.
+    by_hami: u32,
 }
 
 /// One card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Card {
     id: Box<str>,
+    /// The GPU model, in small letters; empty: it has no name, or the node does not name the card.
+    model: Box<str>,
     /// What the card has; `None`: pods hold it, but the node does not name it.
     size: Option<Size>,
     used: Used,
@@ -176,16 +184,22 @@ impl Cards {
     /// Replaces the cards that the node names. Returns whether they are more, or any has more of
     /// anything.
     pub(crate) fn set(&mut self, facts: &[CardFacts]) -> bool {
-        let mut before: SmallVec<[(Box<str>, Size); 8]> = SmallVec::new();
+        let named = self.cards.iter().filter(|card| card.size.is_some());
+        let before: SmallVec<[Card; 8]> = named.cloned().collect();
         for card in &mut self.cards {
-            before.extend(card.size.take().map(|size| (card.id.clone(), size)));
+            card.model = "".into();
+            card.size = None;
         }
         let mut grew = false;
         for one in facts {
             let size = Size::of(one);
-            let known = before.binary_search_by(|(id, _)| id.cmp(&one.id));
-            grew |= size.exceeds(known.ok().map(|position| before[position].1));
+            let model = one.model.to_ascii_lowercase().into_boxed_str();
+            let known = before.binary_search_by(|card| card.id.cmp(&one.id));
+            let known = known.ok().map(|position| &before[position]);
+            grew |= size.exceeds(known.and_then(|card| card.size));
+            grew |= known.is_some_and(|card| card.model != model);
             let position = self.enter(&one.id);
+            self.cards[position].model = model;
             self.cards[position].size = Some(size);
         }
         self.named = self.cards.iter().filter(|card| card.size.is_some()).count();
@@ -199,6 +213,7 @@ impl Cards {
         known.unwrap_or_else(|position| {
             let card = Card {
                 id: id.into(),
+                model: "".into(),
                 size: None,
                 used: Used::default(),
             };
@@ -216,8 +231,9 @@ impl Cards {
     }
 
     /// Takes what a pod holds, whether there is enough or not.
-    pub(crate) fn take(&mut self, parts: &[CardPart]) {
-        for part in parts {
+    pub(crate) fn take(&mut self, parts: &Held) {
+        self.by_hami += u32::from(parts.is_by_hami());
+        for part in parts.iter() {
             let position = self.enter(&part.card);
             self.cards[position].used.add(part);
         }
@@ -232,8 +248,9 @@ impl Cards {
     }
 
     /// The exact reverse of [`Cards::take`].
-    pub(crate) fn give_back(&mut self, parts: &[CardPart]) {
-        for part in parts {
+    pub(crate) fn give_back(&mut self, parts: &Held) {
+        self.by_hami -= u32::from(parts.is_by_hami());
+        for part in parts.iter() {
             let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
             if let Ok(position) = known {
                 self.cards[position].used.remove(part);
@@ -279,9 +296,14 @@ impl Cards {
             .sum()
     }
 
-    /// The cards with room for what a request asks of one card.
-    pub(crate) fn fitting(&self, request: CardNeed) -> impl Iterator<Item = Fitting> + '_ {
-        let cards = self.named().enumerate();
+    /// The cards that will do and have room for what a request asks of one card. `terms`: what the
+    /// pod says of cards beside the request.
+    pub(crate) fn fitting<'a>(
+        &'a self,
+        request: CardNeed,
+        terms: Option<&'a CardTerms>,
+    ) -> impl Iterator<Item = Fitting> + 'a {
+        let cards = self.allowed(terms);
         let fitting = cards.map(move |(position, (_, size, used))| Fitting {
             position,
             free: free_of(size, used),
@@ -291,7 +313,7 @@ impl Cards {
     }
 
     /// The parts that a pod gets on the cards at these positions, in the order of their ids.
-    pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Box<[CardPart]> {
+    pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Held {
         let chosen = self.named().enumerate();
         let chosen = chosen.filter(|(position, _)| positions.contains(position));
         let part = |(_, (id, size, _)): (usize, (&str, Size, Used))| CardPart {
@@ -300,7 +322,7 @@ impl Cards {
             thousandths: request.thousandths().into(),
             memory_mib: request.memory().of_card(size.memory_mib),
         };
-        chosen.map(part).collect()
+        Held::new(chosen.map(part).collect(), false)
     }
 
     /// Each named card: its id, what it has, and what is used of it.
@@ -309,26 +331,65 @@ impl Cards {
         cards.filter_map(|card| Some((&*card.id, card.size?, card.used)))
     }
 
-    /// How many more pods with this request fit beside the pods on the node.
-    pub(crate) fn multiplicity(&self, request: &CardNeed) -> u64 {
-        let fits = self.named().map(|(_, size, used)| size.fits(used, request));
+    /// The named cards that the rules of a pod allow, each with its place among all named ones.
+    fn allowed<'a>(
+        &'a self,
+        terms: Option<&'a CardTerms>,
+    ) -> impl Iterator<Item = (usize, (&'a str, Size, Used))> {
+        let rules = terms.map_or(&[][..], |terms| &terms.rules);
+        let named = self.cards.iter().filter(|card| card.size.is_some());
+        let allowed = named.enumerate().filter(move |(_, card)| {
+            let mut rules = rules.iter();
+            rules.all(|rule| rule.allows(&card.id, &card.model))
+        });
+        allowed.filter_map(|(position, card)| Some((position, (&*card.id, card.size?, card.used))))
+    }
+
+    /// How many more pods with this request fit beside the pods on the node. Where several
+    /// containers ask, no more than `most` are counted, see [`Cards::pods_with_several`].
+    pub(crate) fn multiplicity(
+        &self,
+        request: &CardNeed,
+        terms: Option<&CardTerms>,
+        most: u64,
+    ) -> u64 {
+        if self.by_hami > 0 {
+            return 0;
+        }
+        if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
+            return self.pods_with_several(terms, most);
+        }
+        let fits = self.allowed(terms);
+        let fits = fits.map(|(_, (_, size, used))| size.fits(used, request));
         pods_that_fit(fits, request.count())
     }
 
     /// How many pods with this request would fit if no pod were on the node.
-    pub(crate) fn multiplicity_empty(&self, request: &CardNeed) -> u64 {
-        let fits = self
-            .named()
-            .map(|(_, size, _)| size.fits(Used::default(), request));
+    pub(crate) fn multiplicity_empty(&self, request: &CardNeed, terms: Option<&CardTerms>) -> u64 {
+        if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
+            return self.pods_with_several_empty(terms);
+        }
+        let fits = self.allowed(terms);
+        let fits = fits.map(|(_, (_, size, _))| size.fits(Used::default(), request));
         pods_that_fit(fits, request.count())
     }
 
     /// The shortage that keeps a pod with this request from a node without room for one: more of
     /// this alone would let the pod in.
-    pub(crate) fn shortage(&self, request: &CardNeed) -> CardShortage {
-        let rooms = self
-            .named()
-            .map(|(_, size, used)| size.rooms(used, request));
+    pub(crate) fn shortage(&self, request: &CardNeed, terms: Option<&CardTerms>) -> CardShortage {
+        match terms {
+            _ if self.by_hami > 0 => CardShortage::OwnScheduler,
+            Some(terms) if !terms.containers.is_empty() => self.shortage_of_several(terms),
+            _ => self.shortage_of_one(request, terms),
+        }
+    }
+
+    fn shortage_of_one(&self, request: &CardNeed, terms: Option<&CardTerms>) -> CardShortage {
+        if let Some(annotation) = self.ruled_out(request, terms) {
+            return CardShortage::Ruled(annotation);
+        }
+        let rooms = self.allowed(terms);
+        let rooms = rooms.map(|(_, (_, size, used))| size.rooms(used, request));
         let rooms: SmallVec<[_; 8]> = rooms.collect();
         let alone = [
             CardShortage::Memory,
@@ -348,20 +409,39 @@ impl Cards {
             .unwrap_or(CardShortage::Room)
     }
 
-    /// Whether a pod cannot have what it holds: a card is closed or not named, or more is taken of
-    /// it than it has.
+    /// The annotation of the first rule that, with those before it, leaves too few of the node's
+    /// cards; `None`: the rules leave enough, or the node has too few anyway.
+    fn ruled_out(&self, request: &CardNeed, terms: Option<&CardTerms>) -> Option<&'static str> {
+        let named = self.cards.iter().filter(|card| card.size.is_some());
+        let mut cards: SmallVec<[&Card; 8]> = named.collect();
+        let count = usize::from(request.count());
+        let mut rules = terms?.rules.iter().filter(|_| self.named >= count);
+        let rule = rules.find(|rule| {
+            cards.retain(|card| rule.allows(&card.id, &card.model));
+            cards.len() < count
+        });
+        rule.map(CardRule::annotation)
+    }
+
+    /// Whether a pod cannot have what it holds: a card is closed or not named, more is taken of it
+    /// than it has, or HAMi's own scheduler gives the cards away.
     pub(crate) fn fail(&self, parts: &[CardPart]) -> bool {
-        parts.iter().any(|part| {
-            let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
-            let card = known.ok().map(|position| &self.cards[position]);
-            let size = card.and_then(|card| Some((card.size?, card.used)));
-            size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
-        })
+        let is_given_by_others = self.by_hami > 0 && !parts.is_empty();
+        let mut parts = parts.iter();
+        is_given_by_others
+            || parts.any(|part| {
+                let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
+                let card = known.ok().map(|position| &self.cards[position]);
+                let size = card.and_then(|card| Some((card.size?, card.used)));
+                size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
+            })
     }
 
     /// Adds what is free of each named card to a hash.
     pub(crate) fn hash_room(&self, hasher: &mut impl Hasher) {
-        self.named().for_each(|named| named.hash(hasher));
+        for card in self.cards.iter().filter(|card| card.size.is_some()) {
+            (&card.id, &card.model, card.size, card.used).hash(hasher);
+        }
     }
 
     /// The sorts of pods that hold cards of the node.

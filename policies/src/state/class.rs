@@ -3,7 +3,9 @@
 //! Each class has a [`Table`] of how many of its pods fit on each node, kept current from a log of
 //! changed nodes.
 
-use crate::facts::{Amount, CardNeed, MatchOperator, MatchRequirement, PodKind, PodShape, label};
+use crate::facts::{
+    Amount, CardNeed, CardTerms, MatchOperator, MatchRequirement, PodKind, PodShape, label,
+};
 use crate::filter::Filter;
 use crate::gpu;
 use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
@@ -69,7 +71,11 @@ impl Class {
     /// primary resource.
     pub(crate) fn scarcest(&self) -> Amount {
         match self.cards {
-            Some(cards) => Amount::from(cards.count()) * Amount::from(cards.thousandths()),
+            Some(cards) => {
+                let terms = self.shape.card_terms.as_deref();
+                let together = terms.map_or(0, CardTerms::thousandths);
+                together.max(cards.in_all())
+            }
             None => amount_of(&self.requests, self.primary),
         }
     }

@@ -27,10 +27,7 @@ pub(crate) struct Kind {
 impl Kind {
     /// What a pod of this kind takes of all its cards together, in thousandths of a card.
     pub(crate) fn gpu_thousandths(&self) -> u64 {
-        let cards = self.pod.cards;
-        cards.map_or(0, |cards| {
-            u64::from(cards.count()) * u64::from(cards.thousandths())
-        })
+        self.pod.cards.map_or(0, |cards| cards.in_all())
     }
 
     /// Whether a pod of this kind may run on GPUs of a model; `None`: of an unnamed model.

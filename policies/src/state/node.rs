@@ -7,7 +7,7 @@ use crate::ids::{ModelId, PodId, ResourceId};
 use crate::numa::Cells;
 use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
-use crate::state::cards::Cards;
+use crate::state::cards::{Cards, Held};
 use crate::state::class::Class;
 use crate::state::exclusive::Exclusive;
 use crate::state::shared::{ClassVolumes, NodeVolumes, Use};
@@ -226,7 +226,7 @@ impl Node {
     }
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
-    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
+    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &Held) {
         for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used + u128::from(*amount));
         }
@@ -240,7 +240,7 @@ impl Node {
     }
 
     /// The exact reverse of [`Node::take`].
-    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardPart]) {
+    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &Held) {
         for (resource, amount) in class.apart() {
             self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }
@@ -466,7 +466,8 @@ impl Node {
             }
         }
         if let Some(request) = &class.cards {
-            fits = fits.min(self.cards.multiplicity(request));
+            let terms = class.shape.card_terms.as_deref();
+            fits = fits.min(self.cards.multiplicity(request, terms, fits));
         }
         if let Some(cells) = &self.cells {
             fits = cells.multiplicity(&class.shape, fits, false);
@@ -489,7 +490,8 @@ impl Node {
             }
         });
         let cards = class.cards.iter();
-        let cards = cards.map(|request| self.cards.multiplicity_empty(request));
+        let terms = class.shape.card_terms.as_deref();
+        let cards = cards.map(|request| self.cards.multiplicity_empty(request, terms));
         let fits = fits.chain(cards).fold(most, u64::min);
         match &self.cells {
             Some(cells) => cells.multiplicity(&class.shape, fits, true),
@@ -543,11 +545,10 @@ impl Node {
                 Some(Exclusive::Port(_)) => Lacking::HostPort,
                 Some(Exclusive::Disk(_)) => Lacking::Disk,
                 None if self.misaligns(class) => Lacking::Alignment,
-                None => Lacking::Cards(
-                    class
-                        .cards
-                        .map_or(CardShortage::Room, |request| self.cards.shortage(&request)),
-                ),
+                None => Lacking::Cards(class.cards.map_or(CardShortage::Room, |request| {
+                    let terms = class.shape.card_terms.as_deref();
+                    self.cards.shortage(&request, terms)
+                })),
             },
         }
     }

@@ -3,12 +3,12 @@
 use crate::command::{ObjectReference, PodReference};
 use crate::event::Kind;
 use crate::facts::{
-    CardEntries, CardPart, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid,
-    UnixMs,
+    CardEntries, ClaimUse, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
 use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
 use crate::numa::CellShare;
 use crate::queues::{Demand, QueueId};
+use crate::state::cards::Held;
 use alloc::{boxed::Box, vec::Vec};
 use core::cmp::{Ordering, Reverse};
 
@@ -25,7 +25,7 @@ pub(crate) struct Pod {
     pub(crate) created_ms: UnixMs,
     pub(crate) stage: Stage,
     /// What the pod holds of cards of its node, in the order of their ids.
-    pub(crate) cards: Box<[CardPart]>,
+    pub(crate) cards: Held,
     /// What the pod has of the NUMA nodes of its node; `None`: the node has none that are known.
     pub(crate) cells: Option<Box<[CellShare]>>,
     pub(crate) deleting: bool,

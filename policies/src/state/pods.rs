@@ -4,8 +4,9 @@ use super::ClusterState;
 use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
-use crate::facts::{CardPart, PodFacts, PodLabels, PodPhase, Uid};
+use crate::facts::{PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
+use crate::state::cards::Held;
 use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -78,7 +79,7 @@ impl ClusterState {
             stage: Stage::Waiting,
             cards: match node {
                 Some(_) => held(&facts),
-                None => Box::default(),
+                None => Held::default(),
             },
             cells: None,
             deleting: false,
@@ -256,7 +257,7 @@ impl ClusterState {
         let cards = held(facts);
         if let Stage::Bound(node) = after
             && !cards.is_empty()
-            && cards != self.pods[pod].cards
+            && *cards != *self.pods[pod].cards
         {
             // The pod stays, so the node is kept even if the pod is all that is known of it.
             self.vacate(pod, node, false);
@@ -273,7 +274,7 @@ impl ClusterState {
             // tests plant bugs here: room-of-an-ended-pod
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
-                self.pods[pod].cards = Box::default();
+                self.pods[pod].cards = Held::default();
                 self.pods[pod].cells = None;
                 if after.node().is_none() {
                     self.cease_leaving(pod);
@@ -352,7 +353,7 @@ impl ClusterState {
 }
 
 /// What a pod holds of cards by its facts, each card once, in the order of their ids.
-fn held(facts: &PodFacts) -> Box<[CardPart]> {
+fn held(facts: &PodFacts) -> Held {
     let mut parts = facts.cards.clone();
     parts.sort_unstable();
     parts.dedup_by(|next, part| {
@@ -364,7 +365,7 @@ fn held(facts: &PodFacts) -> Box<[CardPart]> {
         }
         is_same
     });
-    parts.into()
+    Held::new(parts.into(), facts.is_of_hami)
 }
 
 /// The part of a pod's record that only pods of ours have, from new facts. What only the engine
@@ -402,7 +403,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         deployment: facts.deployment.clone(),
         hints: facts.hints.clone(),
         gates: facts.holding_gates().map(Into::into).collect(),
-        card_entries: facts.card_entries,
+        card_entries: facts.card_entries.clone(),
         problems: facts.problems.clone(),
         unknown_keys: facts.unknown_keys.clone(),
         nominated: facts.nominated.clone(),

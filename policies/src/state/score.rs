@@ -15,13 +15,12 @@ mod target;
 mod tests;
 mod view;
 
-use crate::facts::{Amount, CardPart, Placement};
+use crate::facts::{Amount, CardOrder, Placement};
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
-use crate::state::cards::{Fitting, first_that_spoil_nothing};
+use crate::state::cards::{Fitting, Held, first_that_spoil_nothing};
 use crate::state::kinds::Kind;
 use crate::state::node::Node;
-use alloc::boxed::Box;
 use core::cmp::Reverse;
 use experiments::draw;
 pub(crate) use lane::Scores;
@@ -64,40 +63,64 @@ impl ClusterState {
     }
 
     /// What a pod which fits on a node gets of its cards, in the order of their ids.
-    pub(crate) fn choose_cards(
-        &mut self,
-        pod: PodId,
-        node: NodeId,
-        placement: Placement,
-    ) -> Box<[CardPart]> {
+    pub(crate) fn choose_cards(&mut self, pod: PodId, node: NodeId, placement: Placement) -> Held {
         let class = &self.classes[self.pods[pod].class];
         let Some(need) = class.cards else {
-            return Box::default();
+            return Held::default();
         };
         let (kind, node) = (&self.kinds[class.kind], &self.nodes[node]);
-        let mut fitting: SmallVec<[Fitting; 8]> = node.cards.fitting(need).collect();
-        match placement {
-            // Of whole cards all are alike: entirely free.
-            _ if !need.is_fraction() => {}
-            Placement::Binpack
-            | Placement::Consolidated
-            | Placement::BestFit
-            | Placement::DotProduct
-            | Placement::GpuPacking
-            | Placement::GpuClustering => fitting.sort_by_key(|card| card.free),
-            Placement::Spread => fitting.sort_by_key(|card| Reverse(card.free)),
-            Placement::Random { seed } => {
-                let uid = self.pods[pod].uid.0;
-                fitting.sort_by_key(|card| draw(!seed, uid, card.position as u64));
-            }
-            Placement::Fragmentation => {
-                let view = View::of(node);
-                let scores = &mut self.scores;
-                fitting.sort_by_cached_key(|card| Reverse(scores.gain(&view, kind, card.free)));
-            }
+        let uid = self.pods[pod].uid.0;
+        let terms = class.shape.card_terms.as_deref();
+        let placement = match terms.and_then(|terms| terms.order) {
+            None => placement,
+            Some(CardOrder::Binpack) => Placement::Binpack,
+            Some(CardOrder::Spread) => Placement::Spread,
+        };
+        let scores = &mut self.scores;
+        if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
+            let sort = |fitting: &mut [Fitting]| {
+                sort_cards(fitting, placement, uid, |free| {
+                    scores.gain(&View::of(node), kind, free)
+                });
+            };
+            return node.cards.hold_several(terms, sort);
+        }
+        let mut fitting: SmallVec<[Fitting; 8]> = node.cards.fitting(need, terms).collect();
+        // Of whole cards all are alike: entirely free.
+        if need.is_fraction() {
+            let view = (placement == Placement::Fragmentation).then(|| View::of(node));
+            sort_cards(&mut fitting, placement, uid, |free| {
+                let view = view.as_ref();
+                view.map_or(0, |view| scores.gain(view, kind, free))
+            });
         }
         let chosen = first_that_spoil_nothing(&fitting, need.count());
         node.cards.parts(&need, &chosen)
+    }
+}
+
+/// Brings cards in the order in which a placement takes them. `gain`: the score of
+/// [`Placement::Fragmentation`] by the free part of a card, in thousandths.
+fn sort_cards(
+    fitting: &mut [Fitting],
+    placement: Placement,
+    uid: u128,
+    mut gain: impl FnMut(u16) -> i32,
+) {
+    match placement {
+        Placement::Binpack
+        | Placement::Consolidated
+        | Placement::BestFit
+        | Placement::DotProduct
+        | Placement::GpuPacking
+        | Placement::GpuClustering => fitting.sort_by_key(|card| card.free),
+        Placement::Spread => fitting.sort_by_key(|card| Reverse(card.free)),
+        Placement::Random { seed } => {
+            fitting.sort_by_key(|card| draw(!seed, uid, card.position as u64));
+        }
+        Placement::Fragmentation => {
+            fitting.sort_by_cached_key(|card| Reverse(gain(card.free)));
+        }
     }
 }
 

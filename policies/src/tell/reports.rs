@@ -53,7 +53,7 @@ impl Teller {
             name: pod.name.clone(),
             state: reached,
             node: pod.stage.node().map(|node| state.nodes[node].name.clone()),
-            cards: pod.cards.clone(),
+            cards: pod.cards.to_vec().into(),
             binding,
             reason: verdict.as_ref().map(|verdict| verdict.reason),
             message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),

@@ -1,9 +1,12 @@
 //! Cards that we choose, and placements by score.
 
-use gpu_batch_policies::facts::{CardMemory, CardNeed, Placement};
+use gpu_batch_policies::facts::{
+    CardMemory, CardNeed, CardOrder, CardRule, CardTerms, ContainerCards, ContainerRole, Placement,
+    PodFacts,
+};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{World, gang, names, node, pod};
+use gpu_batch_testing::{Sketch, World, gang, names, node, pod};
 
 const PLACEMENTS: [Placement; 8] = [
     Placement::Binpack,
@@ -204,4 +207,156 @@ fn the_fragmentation_of_the_cluster_is_that_of_its_nodes() {
     world.lose_node("n2");
     world.settle();
     assert_eq!(world.engine.fragmentation().weighted, 5_000);
+}
+
+fn ruled(name: &str, rules: Vec<CardRule>) -> Sketch<PodFacts> {
+    pod(name, 0)
+        .cards(CardNeed::fraction(300, 10))
+        .shape(move |shape| {
+            shape.card_terms = CardTerms {
+                rules: rules.clone(),
+                ..CardTerms::default()
+            }
+            .boxed();
+        })
+}
+
+#[test]
+fn a_pod_gets_cards_that_its_rules_allow_and_is_told_the_annotation_that_allows_too_few() {
+    let models = ["NVIDIA A100", "NVIDIA H100", "NVIDIA H100"];
+    let node = node("n1", 0).cards(3, 100).with(|node| {
+        for (card, model) in node.cards.iter_mut().zip(models) {
+            card.model = model.into();
+        }
+    });
+    let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
+    let cases: [(Vec<CardRule>, Result<&str, &str>); 7] = [
+        (vec![CardRule::Models(names(&["a100", "t4"]))], Ok("0")),
+        (vec![CardRule::NotModels(names(&["a100"]))], Ok("1")),
+        (vec![CardRule::Ids(names(&["2", "7"]))], Ok("2")),
+        (vec![CardRule::NotIds(names(&["0", "1"]))], Ok("2")),
+        (
+            vec![CardRule::Models(names(&["t4"]))],
+            Err("nvidia.com/use-gputype"),
+        ),
+        (
+            vec![
+                CardRule::Models(names(&["a100"])),
+                CardRule::NotIds(names(&["0"])),
+            ],
+            Err("nvidia.com/nouse-gpuuuid"),
+        ),
+        (
+            vec![CardRule::NotModels(names(&["nvidia"]))],
+            Err("nvidia.com/nouse-gputype"),
+        ),
+    ];
+    for (rules, expected) in cases {
+        let mut world = World::of(node.clone());
+        world.then(ruled("a", rules));
+        match expected {
+            Ok(card) => assert_eq!(world.cards_of("a"), [card]),
+            Err(annotation) => assert_eq!(
+                world.message("pod/a"),
+                format!(
+                    "1 member with 300 thousandths and 10 MiB of a card does not fit in the \
+                     cluster: of 1 node, 1 had too few cards that {annotation} allows"
+                )
+            ),
+        }
+    }
+    // A card of another model in the place of one that would not do.
+    let mut world = World::of(node.clone());
+    world.then(ruled("a", vec![CardRule::Models(names(&["t4"]))]));
+    world.then(node.with(|node| node.cards[1].model = "Tesla T4".into()));
+    assert_eq!(world.cards_of("a"), ["1"]);
+}
+
+#[test]
+fn a_pod_that_says_so_packs_or_spreads_its_cards_whatever_the_placement() {
+    for placement in PLACEMENTS {
+        for (order, expected) in [(CardOrder::Binpack, "1"), (CardOrder::Spread, "0")] {
+            let mut world = with(placement);
+            world.apply(
+                node("n1", 0)
+                    .cards(3, 100)
+                    .with(|node| node.cards.truncate(2)),
+            );
+            let part = CardNeed::fraction(300, 10);
+            world.then(pod("a", 0).cards(part).on("n1").holds(&["1"]));
+            world.then(ruled("b", vec![]).shape(move |shape| {
+                shape.card_terms = CardTerms {
+                    order: Some(order),
+                    ..CardTerms::default()
+                }
+                .boxed();
+            }));
+            assert_eq!(world.cards_of("b"), [expected], "{placement:?}");
+        }
+    }
+}
+
+#[test]
+fn cards_of_a_node_are_left_alone_while_hamis_own_scheduler_gives_them_away() {
+    let part = CardNeed::fraction(100, 10);
+    let of_hami = pod("theirs", 0)
+        .foreign()
+        .cards(part)
+        .on("n1")
+        .holds(&["0"])
+        .with(|pod| pod.is_of_hami = true);
+    let mut world = World::of((node("n1", 0).cards(2, 100), of_hami));
+    world.then((pod("a", 0).cards(part), pod("cpu", 0)));
+    assert_eq!(world.places("cpu"), "n1");
+    assert_eq!(
+        world.message("pod/a"),
+        "1 member with 100 thousandths and 10 MiB of a card does not fit in the cluster: of 1 \
+         node, 1 had pods of HAMi's own scheduler"
+    );
+    world.end("theirs");
+    world.settle();
+    assert_eq!(world.places("a"), "n1");
+}
+
+#[test]
+fn several_containers_share_a_card_and_are_told_what_they_lack() {
+    let several = |name: &str, needs: Vec<CardNeed>| {
+        pod(name, 0)
+            .cards(needs.first().copied())
+            .shape(move |shape| {
+                let container = |need: &CardNeed| ContainerCards {
+                    role: ContainerRole::Main,
+                    need: *need,
+                };
+                shape.card_terms = CardTerms {
+                    containers: needs.iter().map(container).collect(),
+                    ..CardTerms::default()
+                }
+                .boxed();
+            })
+    };
+    let fraction = |thousandths, mib| CardNeed::fraction(thousandths, mib).unwrap();
+    let whole = CardNeed::whole(1, 0).unwrap();
+    let mut world = World::of(node("n1", 0).cards(2, 100));
+    world.then(several("a", vec![fraction(400, 60), fraction(600, 40)]));
+    assert_eq!(world.cards_of("a"), ["0"]);
+    world.then(several("b", vec![whole, fraction(100, 10)]));
+    assert_eq!(world.reason("pod/b"), Some(Reason::DoesNotFit));
+    assert_eq!(
+        world.message("pod/b"),
+        "1 member with 1 card + 100 thousandths and 10 MiB of a card does not fit in the cluster: \
+         of 1 node, 1 had too few cards with enough room"
+    );
+    world.then(several("c", vec![fraction(100, 200)]));
+    let message = world.message("pod/c");
+    assert!(message.ends_with("enough free memory"), "{message}");
+    world.end("a");
+    world.settle();
+    assert_eq!(world.cards_of("b"), ["0", "1"]);
+    // How many pods of a gang find cards is counted one after the other, so that is not proved.
+    world.then((
+        gang("g", 9),
+        several(&names("g", 9), vec![whole, whole]).of("g"),
+    ));
+    assert_eq!(world.reason("g"), Some(Reason::NotFoundWithinBound));
 }

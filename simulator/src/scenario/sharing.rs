@@ -9,8 +9,8 @@ use crate::cluster::Cluster;
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    Amounts, CardEntries, CardFacts, CardMemory, CardNeed, HAMI_REGISTER, NodeFacts, PodFacts,
-    UnixMs, amount,
+    Amounts, CardEntries, CardFacts, CardMemory, CardNeed, CardTerms, ContainerCards,
+    ContainerRole, HAMI_REGISTER, NodeFacts, PodFacts, UnixMs, amount,
 };
 use std::sync::Arc;
 
@@ -77,8 +77,35 @@ fn ask_for_a_part(pod: &mut PodFacts, random: &mut Random) {
     shape.cards = CardNeed::new(1, 250, CardMemory::Percent(25));
     pod.card_entries = CardEntries {
         before: u32::from(random.percent(20)),
+        between: Vec::new(),
         after: u32::from(random.percent(20)),
     };
+    if random.percent(25) {
+        ask_in_several_containers(pod);
+    }
+}
+
+/// Lets an init container ask, and two others, which run after it.
+fn ask_in_several_containers(pod: &mut PodFacts) {
+    let shape = Arc::make_mut(&mut pod.shape);
+    set_gpus(&mut shape.requests, 2);
+    let container = |role| {
+        Some(ContainerCards {
+            role,
+            need: shape.cards?,
+        })
+    };
+    let roles = [
+        ContainerRole::Init,
+        ContainerRole::Main,
+        ContainerRole::Main,
+    ];
+    let terms = CardTerms {
+        containers: roles.into_iter().filter_map(container).collect(),
+        ..CardTerms::default()
+    };
+    shape.card_terms = terms.boxed();
+    pod.card_entries.between = vec![1, 0];
 }
 
 /// Changes the amount of GPUs, where there are any.

@@ -6,6 +6,7 @@
 
 mod allocation;
 mod annotation;
+mod choice;
 mod lock;
 mod register;
 mod request;
@@ -13,10 +14,14 @@ mod request;
 pub(super) use allocation::parts;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
 pub(super) use annotation::MIG;
+pub(super) use choice::{ORDER, note_unknown_order, text_of, unsupported_order};
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;
-pub(super) use request::{PARTS, need, the_one_that_asks};
+pub(super) use request::{PARTS, asked, wants_parts};
+
+/// The name by which pods ask for HAMi's own scheduler, unless it was installed under another.
+pub(super) const OWN_SCHEDULER: &str = "hami-scheduler";
 
 #[cfg(test)]
 mod tests;

@@ -92,6 +92,11 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
     facts.unknown_keys = keys::unknown(&pod.metadata);
+    if facts.shape.cards.is_some() {
+        let mut notes = Problems::default();
+        hami::note_unknown_order(&pod.metadata.annotations, &mut notes);
+        facts.unknown_keys.extend(notes.into_vec());
+    }
     facts
 }
 
@@ -140,6 +145,7 @@ fn outline(
         nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: hami::parts(pod, &mut Problems::default()),
         card_entries: CardEntries::default(),
+        is_of_hami: !ours && pod.spec.scheduler_name.as_deref() == Some(hami::OWN_SCHEDULER),
         phase,
         is_misaligned: pod.status.reason.as_deref() == Some(MISALIGNED),
         deletion_ms: meta.deletion_timestamp.map(|time| time.0),

@@ -11,8 +11,8 @@ use gpu_batch_policies::facts::{
     TolerationOperator,
 };
 
-/// The shape of a pod that this scheduler places, and where the container stands that asks for
-/// parts of cards.
+/// The shape of a pod that this scheduler places, and where the containers stand that ask for parts
+/// of cards.
 pub(super) fn own(
     pod: &Pod,
     added: ClusterPreferences,
@@ -24,12 +24,13 @@ pub(super) fn own(
     let node_selector = problems.at_most(limits::PAIRS, &spec.node_selector.0, "spec.nodeSelector");
     let mut unsupported = unsupported::fields(pod);
     let requests = resources::requests(pod, problems);
-    let (cards, entries) = hami::need(pod, problems).unzip();
+    let asked = hami::asked(pod, problems).unwrap_or_default();
     let mut shape = PodShape {
         requests,
         largest_container: resources::largest_container(spec),
         aligned: alignment::aligned(spec),
-        cards,
+        cards: asked.need,
+        card_terms: asked.terms.boxed(),
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),
@@ -47,7 +48,7 @@ pub(super) fn own(
         problems.push(
             "spec",
             format_args!(
-                "{text} bytes of selectors, affinity and tolerations are more than {}",
+                "{text} bytes of selectors, affinity, tolerations and rules are more than {}",
                 limits::SHAPE_TEXT
             ),
         );
@@ -56,8 +57,9 @@ pub(super) fn own(
         shape.tolerations.clear();
         shape.relations = None;
         shape.preferences = None;
+        shape.card_terms = None;
     }
-    (shape, entries.unwrap_or_default())
+    (shape, asked.entries)
 }
 
 /// The features that a node must declare before the pod runs there (NodeDeclaredFeatures).
@@ -223,7 +225,11 @@ fn text_of(shape: &PodShape) -> usize {
         .map(|toleration| toleration.key.len() + toleration.value.len());
     let relations = shape.relations.as_deref().map(relation::text_of);
     let preferences = shape.preferences.as_deref().map(preference::text_of);
-    let own = pairs.chain(terms).chain(tolerations);
+    let rules = shape.card_terms.iter().flat_map(|terms| &terms.rules);
+    let own = pairs
+        .chain(terms)
+        .chain(tolerations)
+        .chain(rules.map(hami::text_of));
     own.chain(relations).chain(preferences).sum()
 }
 

@@ -7,17 +7,10 @@
 use super::resources::{self, ContainerField};
 use super::{disks, hami, keys};
 use crate::kube::objects::{Container, Pod};
+use gpu_batch_policies::facts::CARD_RULES;
 
 /// Annotations by which users ask other schedulers for certain cards.
-const ANNOTATIONS: [&str; 7] = [
-    "hami.io/gpu-scheduler-policy",
-    "nvidia.com/nouse-gputype",
-    "nvidia.com/nouse-gpuuuid",
-    "nvidia.com/numa-bind",
-    "nvidia.com/use-gputype",
-    "nvidia.com/use-gpuuuid",
-    "nvidia.com/vgpu-mode",
-];
+const ANNOTATIONS: [&str; 2] = ["nvidia.com/numa-bind", "nvidia.com/vgpu-mode"];
 
 /// The fields of a pod that are not supported yet.
 pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
@@ -46,15 +39,15 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     if !of_pod.unwrap_or_default().is_empty() {
         fields.push("spec.resources.claims".into());
     }
-    let has_parts = hami::the_one_that_asks(spec).is_some();
     for (field, container) in resources::all_containers(spec) {
-        in_container(field, container, has_parts, &mut fields);
+        in_container(field, container, &mut fields);
     }
     for name in ANNOTATIONS {
         if pod.metadata.annotations.get(name).is_some() {
             fields.push(keys::annotation(name).into());
         }
     }
+    choice_of_cards(pod, &mut fields);
     if pod.metadata.annotations.get(keys::GPU_SLICE) == Some(hami::MIG) {
         let field = keys::annotation(keys::GPU_SLICE);
         fields.push(format!("{field}: `{}`", hami::MIG).into());
@@ -62,19 +55,25 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     fields
 }
 
-/// `has_parts`: whether the pod gets the parts of cards that it asks for.
-fn in_container(
-    field: ContainerField,
-    container: &Container,
-    has_parts: bool,
-    fields: &mut Vec<Box<str>>,
-) {
+/// What a pod says of the choice of cards. Cards for plain GPUs are not chosen here.
+fn choice_of_cards(pod: &Pod, fields: &mut Vec<Box<str>>) {
+    let annotations = &pod.metadata.annotations;
+    if hami::wants_parts(pod) {
+        fields.extend(hami::unsupported_order(annotations).map(Into::into));
+        return;
+    }
+    let said = CARD_RULES.into_iter().chain([hami::ORDER]);
+    let said = said.filter(|name| annotations.get(name).is_some());
+    fields.extend(said.map(|name| keys::annotation(name).into()));
+}
+
+fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {
     if let Some(resources) = &container.resources {
         if !resources.claims.as_deref().unwrap_or_default().is_empty() {
             fields.push(format!("{field}.resources.claims").into());
         }
         let virtual_ones = resources::VIRTUAL.into_iter();
-        for name in virtual_ones.filter(|name| !has_parts || !hami::PARTS.contains(name)) {
+        for name in virtual_ones.filter(|name| !hami::PARTS.contains(name)) {
             if resources.limits.get(name).is_some() {
                 fields.push(format!("{field}.resources.limits[{name}]").into());
             } else if resources.requests.get(name).is_some() {

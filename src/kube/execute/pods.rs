@@ -75,20 +75,14 @@ fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
     let named = OF_BINDINGS.into_iter().zip(written);
     let named = named.filter_map(|(name, value)| Some((name, value?)));
     let of_cards = bind.assignment.as_ref();
-    let of_cards = of_cards.map(|assignment| {
-        annotations_of_cards(
-            &bind.node,
-            &bind.cards,
-            assignment.entries,
-            assignment.at_ms,
-        )
-    });
+    let of_cards = of_cards
+        .map(|assignment| annotations_of_cards(&bind.node, &assignment.entries, assignment.at_ms));
     named.chain(of_cards.into_iter().flatten()).collect()
 }
 
 /// The label by which HAMi's monitor finds a pod. No value of a label is longer.
 fn labels(bind: &Bind) -> BTreeMap<&'static str, &str> {
-    let node = bind.assignment.map(|_| &*bind.node);
+    let node = bind.assignment.as_ref().map(|_| &*bind.node);
     let node = node.filter(|node| node.len() <= LABEL_MAX);
     node.map(|node| (NODE_OF_CARDS, node)).into_iter().collect()
 }

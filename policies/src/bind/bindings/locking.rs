@@ -21,10 +21,11 @@
 //!                                      +-+
 //! ```
 //!
-//! A lock may be replaced when it is 5 minutes old, was seen for 5 minutes, or names a pod that is
-//! not known. A lock that cannot be read stays until somebody takes it away.
+//! A lock may be replaced when it is 5 minutes old, was seen for 5 minutes, or names a pod that has
+//! ended or is not known: the plugin serves that pod no more. A lock that cannot be read stays
+//! until somebody takes it away.
 //!
-//! Source: `pkg/util/nodelock` of HAMi.
+//! Source: `pkg/util/nodelock` of HAMi, which waits also for a pod that has ended.
 
 use super::{Step, TOLD_FROM, assumed, note_not_bound, pause_ms};
 use crate::bind::Binder;
@@ -92,7 +93,7 @@ enum LockStep {
     /// The binding is in the outbox, and goes on from there.
     Due,
     /// Until the watch shows another lock than `seen`, or until this time; or, if the pod waits
-    /// `for_holder`, until the pod that has the lock is gone.
+    /// `for_holder`, until the pod that has the lock has ended or is gone.
     Waiting {
         seen: Option<Box<str>>,
         until_ms: UnixMs,
@@ -504,15 +505,16 @@ fn shown(node: &Node) -> Option<&CardLock> {
     node.known.as_ref()?.facts.card_lock.as_ref()
 }
 
-/// Whether the lock that the watch shows names a pod that is not known.
+/// Whether the lock that the watch shows names a pod that has ended or is not known.
 fn is_left(state: &ClusterState, node: &Node) -> bool {
     let holder = shown(node).and_then(|lock| lock.holder.as_ref());
-    holder.is_some_and(|holder| !is_known(state, node, holder))
+    holder.is_some_and(|holder| !is_alive(state, node, holder))
 }
 
-/// Whether there is a pod of this namespace and name. Mostly it is on the node.
-fn is_known(state: &ClusterState, node: &Node, (namespace, name): &(Box<str>, Box<str>)) -> bool {
-    let is_meant = |pod: &Pod| pod.name == *name && pod.namespace == *namespace;
+/// Whether there is a pod of this namespace and name that has not ended. Mostly it is on the node.
+fn is_alive(state: &ClusterState, node: &Node, (namespace, name): &(Box<str>, Box<str>)) -> bool {
+    let has_ended = |pod: &Pod| matches!(pod.stage, Stage::Ended { .. });
+    let is_meant = |pod: &Pod| pod.name == *name && pod.namespace == *namespace && !has_ended(pod);
     node.pods.iter().any(|pod| is_meant(&state.pods[*pod]))
         || state.pods.iter().any(|(_, pod)| is_meant(pod))
 }

@@ -101,11 +101,11 @@ fn one_after_the_other(node: &Node, need: CardNeed) -> u64 {
     loop {
         let alone = CardNeed::new(1, need.thousandths().into(), need.memory()).unwrap();
         let mut fitting: Vec<(u64, usize)> = Vec::new();
-        for card in cards.fitting(alone) {
+        for card in cards.fitting(alone, None) {
             let mut with_more = cards.clone();
             let mut room = 0;
             while with_more
-                .fitting(alone)
+                .fitting(alone, None)
                 .any(|it| it.position == card.position)
             {
                 with_more.take(&with_more.parts(&alone, &[card.position]));
@@ -148,14 +148,14 @@ proptest! {
                     let node = state.node_ids[&*format!("n{node}")];
                     let class = &state.classes[state.pods[ids[pod]].class];
                     let need = class.cards.unwrap();
-                    let fits = state.nodes[node].cards.multiplicity(&need);
+                    let fits = state.nodes[node].cards.multiplicity(&need, None, u64::MAX);
                     prop_assert_eq!(fits, one_after_the_other(&state.nodes[node], need));
                     if state.pods[ids[pod]].stage.node().is_none() && fits > 0 {
                         txn.place(&mut state, ids[pod], node, PLACEMENTS[placement]);
                         let parts = &state.pods[ids[pod]].cards;
                         prop_assert_eq!(parts.len(), usize::from(need.count()));
                         prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
-                        let left = state.nodes[node].cards.multiplicity(&need);
+                        let left = state.nodes[node].cards.multiplicity(&need, None, u64::MAX);
                         prop_assert_eq!(left, fits - 1);
                     }
                 }

@@ -88,7 +88,7 @@ impl View {
             return Some(whole);
         };
         if !node.cards.is_empty() {
-            let fitting = node.cards.fitting(need).map(|card| card.free);
+            let fitting = node.cards.fitting(need, None).map(|card| card.free);
             let mut frees: SmallVec<[u16; 8]> = fitting.collect();
             let enough = frees.len() >= usize::from(need.count());
             frees.sort_unstable();

@@ -3,6 +3,7 @@
 use crate::facts::{Amount, CardMemory, CardNeed, quantity};
 use crate::ids::{ClassId, ResourceId};
 use crate::state::ClusterState;
+use crate::state::class::Class;
 use alloc::{format, string::String, vec::Vec};
 
 /// What one member asks for, of the resources that matter: its cards or its primary resource, and
@@ -13,7 +14,11 @@ pub(in crate::tell) fn asks(
     scarce: Option<ResourceId>,
 ) -> String {
     let class = &state.classes[class];
-    let mut parts: Vec<String> = class.cards.iter().map(cards_in_words).collect();
+    let cards: Vec<String> = card_needs(class).iter().map(cards_in_words).collect();
+    let mut parts: Vec<String> = Vec::new();
+    if !cards.is_empty() {
+        parts.push(cards.join(" + "));
+    }
     let primary = Some(class.primary).filter(|_| parts.is_empty());
     let scarce = scarce.filter(|scarce| primary != Some(*scarce));
     for resource in primary.into_iter().chain(scarce) {
@@ -26,6 +31,17 @@ pub(in crate::tell) fn asks(
         return "no requests".into();
     }
     parts.join(" and ")
+}
+
+/// What the containers of a pod ask for that ask for cards.
+fn card_needs(class: &Class) -> Vec<CardNeed> {
+    let terms = class.shape.card_terms.iter();
+    let several = terms.flat_map(|terms| &terms.containers);
+    let several: Vec<CardNeed> = several.map(|container| container.need).collect();
+    match several.is_empty() {
+        true => class.cards.into_iter().collect(),
+        false => several,
+    }
 }
 
 /// `8 nvidia.com/gpu`, `500m cpu`, `64Gi memory`.

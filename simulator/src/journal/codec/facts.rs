@@ -3,16 +3,16 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     AlignedContainer, AlignmentPolicy, AlignmentScope, CardClosed, CardEntries, CardFacts,
-    CardLock, CardMemory, CardNeed, CardPart, CellResource, ConditionStatus, ContainerRole, Disk,
-    DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
-    LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeCondition, NodeFacts,
-    NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference, OwnerRuntimes,
-    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase,
-    PodSelection, PodShape, PodTerm, Preferences, PreferredImages, PreferredNodes, PreferredPods,
-    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations,
-    ScheduledCondition, SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect,
-    TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
-    TopologyLevel, TypicalPod, Uid,
+    CardLock, CardMemory, CardNeed, CardOrder, CardPart, CardRule, CardTerms, CellResource,
+    ConditionStatus, ContainerCards, ContainerRole, Disk, DisruptionBudgetFacts, GangHints,
+    GroupSource, HostPort, JobFacts, LabelSelector, LearnedRuntimes, MatchOperator,
+    MatchRequirement, NamespaceFacts, NodeCondition, NodeFacts, NodeFeature, NodeImage,
+    NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference, OwnerRuntimes, PastUse, Placement,
+    PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape,
+    PodTerm, Preferences, PreferredImages, PreferredNodes, PreferredPods, PriorityClassFacts,
+    Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations, ScheduledCondition,
+    SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
+    TolerationOperator, TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid,
 };
 
 impl Codec for Uid {
@@ -53,9 +53,9 @@ fields! {
     Taint { key, value, effect }
     PodFacts {
         uid, namespace, name, ours, extended, planned_node, node, nominated, cards,
-        card_entries, phase, is_misaligned, deletion_ms, created_ms, bound_ms, started_ms,
-        priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group, queue,
-        native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
+        card_entries, is_of_hami, phase, is_misaligned, deletion_ms, created_ms, bound_ms,
+        started_ms, priority, never_preempts, gates, shape, claims, labels, pod_group, sub_group,
+        queue, native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
         unscheduled, problems, unknown_keys,
     }
     PodLabels { implied, stated }
@@ -66,8 +66,8 @@ fields! {
     }
     ScheduledCondition { reason, message }
     PodShape {
-        requests, largest_container, aligned, cards, node_selector, node_affinity, tolerations,
-        host_ports, disks, features, relations, preferences, volumes, unsupported,
+        requests, largest_container, aligned, cards, card_terms, node_selector, node_affinity,
+        tolerations, host_ports, disks, features, relations, preferences, volumes, unsupported,
     }
     Relations { namespace, affinity, anti_affinity, spread }
     Preferences { namespace, nodes, pods, spread, spread_is_default, images }
@@ -121,7 +121,9 @@ fields! {
     CardFacts { id, model, memory_mib, thousandths, slots, numa, closed }
     CardPart { card, slots, thousandths, memory_mib }
     CardLock { value, holder, at_ms }
-    CardEntries { before, after }
+    CardEntries { before, between, after }
+    CardTerms { containers, rules, order }
+    ContainerCards { role, need }
     TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
     PodKind { cpu_milli, cards, models }
@@ -130,6 +132,10 @@ fields! {
 variants! {
     CardClosed { 0 Unhealthy, 1 Cordoned, 2 OtherMode }
     CardMemory { 0 Any, 1 Mib { 0: memory_mib }, 2 Percent { 0: percent } }
+    CardRule {
+        0 Models { 0: names }, 1 NotModels { 0: names }, 2 Ids { 0: names }, 3 NotIds { 0: names },
+    }
+    CardOrder { 0 Binpack, 1 Spread }
     AlignmentPolicy { 0 None, 1 BestEffort, 2 Restricted, 3 SingleCell }
     AlignmentScope { 0 Container, 1 Pod }
     ContainerRole { 0 Init, 1 Sidecar, 2 Main }

@@ -10,7 +10,7 @@ use crate::kube::objects::{
     PodGroup, PriorityClass, Queue, StorageClass, Topology, VolumeAttachment,
 };
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::Problem;
+use gpu_batch_policies::facts::{PodFacts, Problem};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -244,7 +244,12 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
     let problem = admit_priority(&mut pod, converter);
     let refusals = admission::refusals(&pod, &value);
     let mut facts = convert::pod::pod(&pod, converter);
-    if let Some(facts) = facts.as_ref().filter(|facts| facts.shape.cards.is_some()) {
+    let one_asks = |facts: &&PodFacts| {
+        let terms = facts.shape.card_terms.as_ref();
+        let several = terms.is_some_and(|terms| terms.containers.len() > 1);
+        facts.shape.cards.is_some() && !several
+    };
+    if let Some(facts) = facts.as_ref().filter(one_asks) {
         let before = facts.card_entries.before as usize;
         let container = resources::all_containers(&pod.spec).nth(before);
         let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);

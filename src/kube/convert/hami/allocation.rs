@@ -12,7 +12,7 @@
 use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;
 use crate::kube::objects::{Pod, PodSpec};
-use gpu_batch_policies::facts::{CardEntries, CardPart, UnixMs};
+use gpu_batch_policies::facts::{CardPart, UnixMs};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -110,18 +110,13 @@ fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
 }
 
 /// The annotations by which HAMi's device plugin gives a pod its cards as soon as the kubelet asks
-/// for them.
+/// for them. `entries`: what each container gets, init containers first.
 pub(crate) fn annotations(
     node: &str,
-    cards: &[CardPart],
-    entries: CardEntries,
+    entries: &[Vec<CardPart>],
     at_ms: UnixMs,
 ) -> [(&'static str, String); 6] {
-    let none: &[CardPart] = &[];
-    let before = (0..entries.before).map(|_| none);
-    let after = (0..entries.after).map(|_| none);
-    let all = before.chain([cards]).chain(after);
-    let cards = written(all);
+    let cards = written(entries.iter().map(Vec::as_slice));
     let seconds = (at_ms / 1_000).to_string();
     [
         (NODE, node.to_owned()),

@@ -54,6 +54,18 @@ pub(super) struct Part<'a> {
     pub(super) container: Option<(&'static str, &'a str)>,
 }
 
+/// Whether a pod asks for parts of cards by annotations, however wrong they are.
+pub(super) fn asks_for_parts(annotations: &Annotations) -> bool {
+    let keys = [
+        keys::GPU_FRACTION,
+        keys::GPU_MEMORY,
+        keys::GPU_CORES,
+        KAI_FRACTION,
+        KAI_MEMORY,
+    ];
+    keys.iter().any(|key| annotations.get(key).is_some())
+}
+
 /// Reads what a pod asks for. A fraction is of a card's memory and of its computing power, unless
 /// `gpu-cores` says another power; memory alone leaves the power to whoever needs it.
 pub(super) fn asked<'a>(annotations: &'a Annotations, problems: &mut Problems) -> Asked<'a> {

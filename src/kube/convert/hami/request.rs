@@ -1,13 +1,16 @@
 //! What one container asks of HAMi's cards, by its resources or by annotations of its pod.
 
 use super::annotation::{self, Asked, CARDS_MAX, NUMBER_MAX, Part};
+use super::choice;
 use crate::kube::convert::problems::Problems;
 use crate::kube::convert::resources::{
     CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_POWER, ContainerField, GPU,
 };
 use crate::kube::convert::{keys, quantity, resources};
 use crate::kube::objects::{Container, Pod, PodSpec, Quantity, Resources};
-use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
+use gpu_batch_policies::facts::{
+    CardEntries, CardMemory, CardNeed, CardTerms, ContainerCards, ContainerRole,
+};
 use std::fmt;
 
 /// The resources by which a part of a card is asked for.
@@ -24,27 +27,31 @@ fn those_that_ask(spec: &PodSpec) -> impl Iterator<Item = Asking<'_>> {
     all.filter(|(.., container)| asks_for_cards(container) || asks_for_parts(container))
 }
 
-/// The one container of a pod that asks for cards, if it asks for parts of them by its resources,
-/// and is neither an init container nor a sidecar. Other pods with such resources are not
-/// supported.
-pub(in crate::kube::convert) fn the_one_that_asks(spec: &PodSpec) -> Option<Asking<'_>> {
-    let mut asking = those_that_ask(spec);
-    let one = asking.next()?;
-    let (_, field, container) = one;
-    let is_supported = asking.next().is_none() && !field.is_init() && asks_for_parts(container);
-    is_supported.then_some(one)
+/// What a pod asks of cards that HAMi divides.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::kube::convert) struct CardsAsked {
+    /// The need of the container that asks for most.
+    pub(in crate::kube::convert) need: Option<CardNeed>,
+    pub(in crate::kube::convert) terms: CardTerms,
+    /// Where the containers stand that ask.
+    pub(in crate::kube::convert) entries: CardEntries,
 }
 
-/// What a pod asks of cards that HAMi divides, and where the container stands that asks.
-pub(in crate::kube::convert) fn need(
-    pod: &Pod,
-    problems: &mut Problems,
-) -> Option<(CardNeed, CardEntries)> {
+/// Whether a pod asks for parts of cards, and not for plain GPUs or none.
+pub(in crate::kube::convert) fn wants_parts(pod: &Pod) -> bool {
+    let mut asking = those_that_ask(&pod.spec);
+    annotation::asks_for_parts(&pod.metadata.annotations)
+        || asking.any(|(.., container)| asks_for_parts(container))
+}
+
+/// What a pod asks of cards that HAMi divides; `None`: nothing, or nothing that makes sense. A pod
+/// none of whose containers asks for a part of a card asks for plain GPUs.
+pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Option<CardsAsked> {
     let spec = &pod.spec;
     let has_parts = || those_that_ask(spec).any(|(.., container)| asks_for_parts(container));
-    let (need, index) = match annotation::asked(&pod.metadata.annotations, problems) {
+    let needs = match annotation::asked(&pod.metadata.annotations, problems) {
         Asked::Wrong => return None,
-        Asked::Part(part) => by_annotations(spec, &part, problems)?,
+        Asked::Part(part) => Vec::from([by_annotations(spec, &part, problems)?]),
         Asked::SliceAlone if !has_parts() => {
             let problem = format_args!(
                 "says how a card is divided, and nothing asks for a part of one; write {} or {}, \
@@ -55,26 +62,71 @@ pub(in crate::kube::convert) fn need(
             problems.push(keys::annotation(keys::GPU_SLICE), problem);
             return None;
         }
-        Asked::SliceAlone | Asked::Nothing => {
-            let (index, field, container) = the_one_that_asks(spec)?;
-            (of(container, field, problems)?, index)
-        }
+        Asked::SliceAlone | Asked::Nothing if !has_parts() => return None,
+        Asked::SliceAlone | Asked::Nothing => by_resources(spec, problems)?,
     };
-    let after = resources::all_containers(spec).skip(index + 1).count();
-    let entries = CardEntries {
-        before: u32::try_from(index).ok()?,
-        after: u32::try_from(after).ok()?,
-    };
-    Some((need, entries))
+    let most = needs.iter().map(|(_, asking)| asking.need);
+    let need = most.max_by_key(|need| u32::from(need.count()) * u32::from(need.thousandths()));
+    let is_plain = matches!(&*needs, [(_, one)] if one.role == ContainerRole::Main);
+    let containers = needs.iter().filter(|_| !is_plain);
+    let containers = containers.map(|(_, asking)| *asking).collect();
+    Some(CardsAsked {
+        need,
+        terms: CardTerms {
+            containers,
+            rules: choice::rules(&pod.metadata.annotations),
+            order: choice::order(&pod.metadata.annotations),
+        },
+        entries: entries(spec, &needs)?,
+    })
 }
 
-/// What a pod asks for by annotations, and the place of the container that asks for the cards.
+/// What a container asks for, and where it stands among all containers.
+type Need = (usize, ContainerCards);
+
+/// What all containers that ask for cards ask for by their resources.
+fn by_resources(spec: &PodSpec, problems: &mut Problems) -> Option<Vec<Need>> {
+    let mut needs = Vec::new();
+    let mut is_sound = true;
+    for (index, field, container) in those_that_ask(spec) {
+        let role = match field.is_init() {
+            true if container.is_sidecar() => ContainerRole::Sidecar,
+            true => ContainerRole::Init,
+            false => ContainerRole::Main,
+        };
+        match of(container, field, problems) {
+            Some(need) => needs.push((index, ContainerCards { role, need })),
+            None => is_sound = false,
+        }
+    }
+    let cards: u64 = needs.iter().map(|(_, it)| u64::from(it.need.count())).sum();
+    if cards > CARDS_MAX {
+        let problem = format_args!(
+            "ask for {cards} cards of HAMi in sum, and {CARDS_MAX} are the most of a node"
+        );
+        problems.push("spec.containers", problem);
+        is_sound = false;
+    }
+    is_sound.then_some(needs)
+}
+
+/// Where the entries of these containers stand among those of all containers.
+fn entries(spec: &PodSpec, needs: &[Need]) -> Option<CardEntries> {
+    let (first, last) = (needs.first()?.0, needs.last()?.0);
+    let number = |count: usize| u32::try_from(count).ok();
+    let between = needs
+        .windows(2)
+        .map(|pair| number(pair[1].0 - pair[0].0 - 1));
+    Some(CardEntries {
+        before: number(first)?,
+        between: between.collect::<Option<_>>()?,
+        after: number(resources::all_containers(spec).skip(last + 1).count())?,
+    })
+}
+
+/// What the one container that asks for cards asks for by annotations.
 /// Annotations that do not go with its containers are a problem, which says what to write.
-fn by_annotations(
-    spec: &PodSpec,
-    part: &Part<'_>,
-    problems: &mut Problems,
-) -> Option<(CardNeed, usize)> {
+fn by_annotations(spec: &PodSpec, part: &Part<'_>, problems: &mut Problems) -> Option<Need> {
     let (index, field, container) = noted(the_one_with_cards(spec, part), problems)?;
     let by_resources = of(container, field, problems)?;
     let count = u64::from(by_resources.count());
@@ -90,7 +142,9 @@ fn by_annotations(
         )),
         _ => None,
     };
-    noted(problem.map_or(Ok((need, index)), Err), problems)
+    let role = ContainerRole::Main;
+    let need = (index, ContainerCards { role, need });
+    noted(problem.map_or(Ok(need), Err), problems)
 }
 
 /// The container that asks for the cards of which annotations ask for a part.
@@ -135,13 +189,17 @@ fn asks_for_cards(container: &Container) -> bool {
     let asked = container
         .resources
         .as_ref()
-        .and_then(|resources| asked(resources, GPU));
+        .and_then(|resources| quantity_of(resources, GPU));
     asked.is_some_and(|(.., Quantity(text))| quantity::thousandths(text) != Ok(0))
 }
 
 /// Whether a container asks for parts of cards.
 pub(super) fn asks_for_parts(container: &Container) -> bool {
-    let found = |resources: &Resources| PARTS.iter().any(|name| asked(resources, name).is_some());
+    let found = |resources: &Resources| {
+        PARTS
+            .iter()
+            .any(|name| quantity_of(resources, name).is_some())
+    };
     container.resources.as_ref().is_some_and(found)
 }
 
@@ -167,7 +225,9 @@ pub(super) fn of(
     let memory_mib = reader.number(CARD_MEMORY, 1..=NUMBER_MAX);
     let memory_percent = reader.number(CARD_MEMORY_PERCENT, 1..=100);
     let power_percent = reader.number(CARD_POWER, 0..=NUMBER_MAX);
-    let part = PARTS.into_iter().find_map(|name| asked(resources, name));
+    let part = PARTS
+        .into_iter()
+        .find_map(|name| quantity_of(resources, name));
     let count = match (count.filter(|count| *count > 0), part) {
         (None, None) => return None,
         (None, Some((list, name, _))) if reader.is_sound => {
@@ -198,7 +258,7 @@ pub(super) fn of(
 
 /// The quantity of a resource that a container asks for, by its limit, else by its request, with
 /// the names of that list and of the resource.
-fn asked<'a>(
+fn quantity_of<'a>(
     resources: &'a Resources,
     name: &'static str,
 ) -> Option<(&'static str, &'static str, &'a Quantity)> {
@@ -217,7 +277,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn number(&mut self, name: &'static str, range: std::ops::RangeInclusive<u64>) -> Option<u64> {
-        let (list, _, Quantity(text)) = asked(self.resources, name)?;
+        let (list, _, Quantity(text)) = quantity_of(self.resources, name)?;
         let whole = quantity::thousandths(text).ok();
         let whole = whole.filter(|amount| amount.is_multiple_of(1_000));
         let number = whole.and_then(|amount| u64::try_from(amount / 1_000).ok());

@@ -3,6 +3,7 @@
 
 mod allocations;
 mod annotations;
+mod choices;
 mod locks;
 mod registers;
 mod requests;

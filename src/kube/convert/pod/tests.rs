@@ -467,6 +467,7 @@ fn the_cards_that_pods_hold_are_read_of_all_and_the_entries_of_ours() {
     assert_eq!(
         own.card_entries,
         CardEntries {
+            between: vec![],
             before: 2,
             after: 0
         }

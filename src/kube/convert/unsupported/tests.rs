@@ -40,7 +40,7 @@ fn claims_of_devices_and_disks_that_no_driver_takes_are_named() {
 }
 
 #[test]
-fn parts_of_cards_are_named() {
+fn priorities_and_rules_about_cards_are_named() {
     check_spec(
         json!({
             "initContainers": [{"resources": {"requests": {"nvidia.com/priority": "1"}}}],
@@ -52,12 +52,8 @@ fn parts_of_cards_are_named() {
                 }},
             ],
         }),
-        &[
-            "spec.initContainers[0].resources.requests[nvidia.com/priority]",
-            "spec.containers[1].resources.limits[nvidia.com/gpumem]",
-        ],
+        &["spec.initContainers[0].resources.requests[nvidia.com/priority]"],
     );
-    // One container alone gets its parts, and no priority.
     check_spec(
         json!({"containers": [{}, {"resources": {"limits": {
             "nvidia.com/gpu": "1", "nvidia.com/gpucores": "3", "nvidia.com/priority": "1",
@@ -70,12 +66,33 @@ fn parts_of_cards_are_named() {
             "gpu-fraction": "0.5",
             "hami.io/node-scheduler-policy": "binpack",
             "nvidia.com/use-gputype": "A100",
+            "hami.io/gpu-scheduler-policy": "mutex,binpack",
+            "nvidia.com/numa-bind": "true",
         }}}),
         &[
-            "metadata.annotations[nvidia.com/use-gputype]",
+            "metadata.annotations[nvidia.com/numa-bind]",
+            "metadata.annotations[hami.io/gpu-scheduler-policy]: `mutex,binpack`",
             "metadata.annotations[gpu-batch.io/gpu-slice]: `mig`",
         ],
     );
+}
+
+#[test]
+fn rules_about_cards_are_named_where_no_parts_of_cards_are_asked_for() {
+    let rules = json!({"nvidia.com/use-gputype": "A100", "hami.io/gpu-scheduler-policy": "spread"});
+    let whole = json!({"nvidia.com/gpu": "1"});
+    let part = json!({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "10"});
+    let named = [
+        "metadata.annotations[nvidia.com/use-gputype]",
+        "metadata.annotations[hami.io/gpu-scheduler-policy]",
+    ];
+    for (limits, expected) in [(json!({}), &named[..]), (whole, &named), (part, &[])] {
+        let spec = json!({"containers": [{"resources": {"limits": limits}}]});
+        check(
+            json!({"metadata": {"annotations": rules}, "spec": spec}),
+            expected,
+        );
+    }
 }
 
 #[test]

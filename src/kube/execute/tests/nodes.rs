@@ -5,7 +5,7 @@ use gpu_batch_policies::command::{
     Action, Bind, CardAssignment, LockCards, OwnCardLock, UnlockCards,
 };
 use gpu_batch_policies::event::Outcome;
-use gpu_batch_policies::facts::{CardEntries, CardPart};
+use gpu_batch_policies::facts::CardPart;
 use serde_json::{Value, json};
 
 const PATH: &str = "/metadata/annotations/hami.io~1mutex.lock";
@@ -82,19 +82,17 @@ fn with_cards(node: &str) -> Action {
     let Action::Bind(bind) = bind() else {
         panic!("a binding");
     };
+    let cards = vec![CardPart {
+        card: "GPU-a".into(),
+        slots: 1,
+        thousandths: 300,
+        memory_mib: 8_000,
+    }];
     Action::Bind(Bind {
         node: node.into(),
-        cards: vec![CardPart {
-            card: "GPU-a".into(),
-            slots: 1,
-            thousandths: 300,
-            memory_mib: 8_000,
-        }],
+        cards: cards.clone(),
         assignment: Some(CardAssignment {
-            entries: CardEntries {
-                before: 1,
-                after: 0,
-            },
+            entries: vec![vec![], cards],
             at_ms: super::TEN_O_CLOCK_MS,
         }),
         ..bind

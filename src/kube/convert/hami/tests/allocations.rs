@@ -1,7 +1,7 @@
 use super::{cases, with_problems};
 use crate::kube::convert::hami::allocation::{annotations, parts, written};
 use crate::kube::objects::Pod;
-use gpu_batch_policies::facts::{CardEntries, CardPart, Problem};
+use gpu_batch_policies::facts::{CardPart, Problem};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -160,11 +160,8 @@ fn the_rest_of_an_unreadable_allocation_counts() {
 
 #[test]
 fn a_binding_says_what_hamis_plugin_reads() {
-    let entries = CardEntries {
-        before: 2,
-        after: 1,
-    };
-    let parts = [part("GPU-a", 1, 30, 3_000), part("GPU-b", 1, 30, 3_000)];
+    let parts = vec![part("GPU-a", 1, 30, 3_000), part("GPU-b", 1, 30, 3_000)];
+    let entries = [vec![], vec![], parts, vec![]];
     let cards = ";;GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,3000,30:;;";
     let expected = [
         ("hami.io/vgpu-node", "n1"),
@@ -175,6 +172,6 @@ fn a_binding_says_what_hamis_plugin_reads() {
         ("hami.io/bind-time", "1795255200"),
     ];
     let expected = expected.map(|(name, value)| (name, value.to_owned()));
-    let found = annotations("n1", &parts, entries, 1_795_255_200_999);
+    let found = annotations("n1", &entries, 1_795_255_200_999);
     assert_eq!(found, expected);
 }

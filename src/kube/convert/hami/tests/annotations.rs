@@ -1,15 +1,19 @@
 use super::with_problems;
-use crate::kube::convert::hami::need;
+use crate::kube::convert::hami::asked as asked_of_cards;
 use crate::kube::convert::problems::shortened;
 use crate::kube::objects::Pod;
-use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed};
+use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed, CardTerms};
 use serde_json::{Value, json};
 
 /// What a pod with annotations and containers asks of cards, or its problem, as users see it.
 fn asked(annotations: &Value, spec: &Value) -> Result<Option<(CardNeed, CardEntries)>, String> {
     let pod = json!({"metadata": {"annotations": annotations}, "spec": spec});
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    let (need, problems) = with_problems(|problems| need(&pod, problems));
+    let (found, problems) = with_problems(|problems| asked_of_cards(&pod, problems));
+    let need = found.map(|found| {
+        assert_eq!(found.terms, CardTerms::default());
+        (found.need.unwrap(), found.entries)
+    });
     if problems.is_empty() {
         return Ok(need);
     }
@@ -207,7 +211,7 @@ fn amounts_that_mean_nothing_are_told_with_their_form() {
         "metadata": {"annotations": {"gpu-fraction": long, memory: long}},
     }))
     .unwrap();
-    let (_, problems) = with_problems(|problems| need(&pod, problems));
+    let (_, problems) = with_problems(|problems| asked_of_cards(&pod, problems));
     assert_eq!(problems.len(), 2);
     assert!(
         problems
@@ -262,15 +266,8 @@ fn annotations_that_contradict_each_other_are_told() {
         refused(&annotations, &with_cards(1), &expected);
     }
     // Not supported, which is told elsewhere.
-    let parts = container(&json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
-    let two = json!({"containers": [parts, parts]});
-    for (slice, spec) in [("mig", with_cards(1)), ("shared", two)] {
-        assert_eq!(
-            asked(&ours(&[("slice", slice)]), &spec),
-            Ok(None),
-            "{slice}"
-        );
-    }
+    let found = asked(&ours(&[("slice", "mig")]), &with_cards(1));
+    assert_eq!(found, Ok(None));
 }
 
 #[test]
@@ -315,7 +312,7 @@ fn one_container_asks_for_the_cards_of_which_a_part_is_asked_for() {
     refused(&kai, &json!({"containers": [none]}), &expected);
 
     let spec = json!({"initContainers": [none], "containers": [none, card, none]});
-    let (_, CardEntries { before, after }) = asked(&half, &spec).unwrap().unwrap();
+    let (_, CardEntries { before, after, .. }) = asked(&half, &spec).unwrap().unwrap();
     assert_eq!((before, after), (2, 1));
 
     let mut privileged = card;

@@ -1,8 +1,10 @@
 use super::{cases, with_problems};
-use crate::kube::convert::hami::request::{asks_for_parts, need, of, the_one_that_asks};
+use crate::kube::convert::hami::request::{asked, asks_for_parts, of};
 use crate::kube::convert::resources::all_containers;
 use crate::kube::objects::{Pod, PodSpec};
-use gpu_batch_policies::facts::{CardEntries, CardMemory, CardNeed, Problem};
+use gpu_batch_policies::facts::{
+    CardEntries, CardMemory, CardNeed, ContainerCards, ContainerRole, Problem,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -264,27 +266,76 @@ fn whole_cards_are_no_parts() {
     }
 }
 
+/// The gaps between the containers of a pod that ask for cards, and what they ask for: nothing
+/// where one main container asks.
+fn places(init: &[&Value], containers: &[&Value]) -> Option<(Vec<u32>, Vec<ContainerCards>)> {
+    let pod = json!({"spec": {"initContainers": init, "containers": containers}});
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    let (found, problems) = with_problems(|problems| asked(&pod, problems));
+    assert!(problems.is_empty(), "{problems:?}");
+    let found = found?;
+    let CardEntries {
+        before,
+        between,
+        after,
+    } = found.entries;
+    let gaps = [before].into_iter().chain(between).chain([after]);
+    Some((gaps.collect(), found.terms.containers))
+}
+
 #[test]
-fn the_entry_of_the_container_that_asks_is_behind_those_of_init_containers() {
+fn entries_stand_in_the_order_of_containers_behind_those_of_init_containers() {
     let parts = container(json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}));
     let whole = container(json!({"nvidia.com/gpu": "1"}));
     let none = container(json!({"nvidia.com/gpu": "0", "cpu": "1"}));
-    let place = |init: &[&Value], containers: &[&Value]| {
-        let pod = json!({"spec": {"initContainers": init, "containers": containers}});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        let (needed, problems) = with_problems(|problems| need(&pod, problems));
-        assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(needed.is_some(), the_one_that_asks(&pod.spec).is_some());
-        needed.map(|(_, CardEntries { before, after })| (before, after))
+    let mut sidecar = parts.clone();
+    sidecar["restartPolicy"] = json!("Always");
+    let of_part = |role| ContainerCards {
+        role,
+        need: CardNeed::new(1, 0, CardMemory::Mib(3_000)).unwrap(),
     };
-    assert_eq!(place(&[], &[&parts]), Some((0, 0)));
-    assert_eq!(
-        place(&[&none, &none], &[&none, &parts, &none]),
-        Some((3, 1))
+    let of_whole = |role| ContainerCards {
+        role,
+        need: CardNeed::new(1, 1_000, CardMemory::Percent(100)).unwrap(),
+    };
+    let (init, beside, main) = (
+        ContainerRole::Init,
+        ContainerRole::Sidecar,
+        ContainerRole::Main,
     );
-    // Not supported: several containers, init containers, whole cards.
-    assert_eq!(place(&[], &[&parts, &parts]), None);
-    assert_eq!(place(&[], &[&whole, &parts]), None);
-    assert_eq!(place(&[&parts], &[&none]), None);
-    assert_eq!(place(&[], &[&whole]), None);
+    assert_eq!(places(&[], &[&parts]), Some((vec![0, 0], vec![])));
+    assert_eq!(
+        places(&[&none, &none], &[&none, &parts, &none]),
+        Some((vec![3, 1], vec![]))
+    );
+    assert_eq!(
+        places(&[], &[&none, &whole, &none, &none, &parts]),
+        Some((vec![1, 2, 0], vec![of_whole(main), of_part(main)]))
+    );
+    assert_eq!(
+        places(&[&parts, &sidecar], &[&none, &whole]),
+        Some((
+            vec![0, 0, 1, 0],
+            vec![of_part(init), of_part(beside), of_whole(main)]
+        ))
+    );
+    assert_eq!(
+        places(&[&whole, &parts], &[&none]),
+        Some((vec![0, 0, 1], vec![of_whole(init), of_part(init)]))
+    );
+    // Plain GPUs.
+    assert_eq!(places(&[&whole], &[&whole]), None);
+}
+
+#[test]
+fn more_cards_than_a_node_has_are_told_once_for_all_containers() {
+    let many = container(json!({"nvidia.com/gpu": "200", "nvidia.com/gpumem": "1"}));
+    let pod = json!({"spec": {"initContainers": [many], "containers": [many]}});
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    let (found, problems) = with_problems(|problems| asked(&pod, problems));
+    assert_eq!((found, problems.len()), (None, 1));
+    assert_eq!(
+        &*problems[0].message,
+        "ask for 400 cards of HAMi in sum, and 256 are the most of a node"
+    );
 }
