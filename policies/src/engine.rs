@@ -221,6 +221,9 @@ impl Engine {
     pub fn audit(&self) -> Vec<String> {
         let mut found = audit::violations(&self.state);
         found.extend(self.binder.takings.violations(&self.state));
+        if !self.unfinished {
+            found.extend(self.planner.wrongly_behind(&self.state));
+        }
         found
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn kind(state: &ClusterState, id: GangId) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     (gang.spec.priority, gang.spec.preemptible).hash(&mut hasher);
     (&gang.spec.topology, &gang.spec.required_label).hash(&mut hasher);
+    gang.spec.placement.hash(&mut hasher);
     gang.tree().hash(&mut hasher);
     lacks_by_group(state, id).hash(&mut hasher);
     places::anchor(state, id).hash(&mut hasher);

@@ -97,6 +97,7 @@ impl Planner {
     ) {
         if !state.freed.is_empty() || !state.released.is_empty() {
             self.claims.note();
+            self.reservations.note_freed();
         }
         let stirred = self.agenda.take_freed(state, &self.waiting);
         for queue in stirred.queues {
@@ -186,6 +187,7 @@ impl Planner {
         id: GangId,
     ) {
         self.reservations.drop_of(id);
+        self.leave_behind(state, settings, progress, id);
         if let Some((queue, key)) = &self.waiting[id].place {
             self.reservations.leave_line(*queue, key, id);
         }

@@ -27,9 +27,11 @@
 //! | `earliest` | when a gang fits beside other promises |
 //! | `pull` | promises that are pulled forward |
 //! | `beside` | whether a gang may start now |
+//! | `behind` | gangs that may not, but for promises |
 //! | `doubts` | whether what has changed may keep promises from being kept |
 //! | `foresight` | when a gang is expected to start, for those who ask |
 
+mod behind;
 mod beside;
 mod doubts;
 mod earliest;
@@ -44,6 +46,7 @@ mod startless;
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
+use crate::gangs::wait::Wait;
 use crate::ids::{ById, GangId};
 use crate::plan::attempt::Asker;
 use crate::plan::order::{CandidateKey, CandidateKind};
@@ -54,7 +57,10 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::sets::take_out;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use behind::{Alike, Behind};
 use doubts::Seen;
 use earliest::{Asked, Found, Tries, earliest};
 use ends::{EndedRun, Ends, News};
@@ -92,8 +98,7 @@ pub(crate) struct Reservations {
     promised: Vec<Reservation>,
     /// The gangs that wait for room only and for which there was no reservation left, by queue.
     unpromised: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
-    /// The gangs that would fit now, but for promises to others.
-    behind: BTreeSet<GangId>,
+    behind: Behind,
     /// The gangs that wait for room only and for which no start was found.
     startless: Startless,
     /// Promises have ended or were pulled forward since these gangs were last tried.
@@ -146,8 +151,14 @@ impl Reservations {
         }
     }
 
+    /// Notes that room or quota was freed: gangs behind promises may start beside them now.
+    pub(crate) fn note_freed(&mut self) {
+        self.is_changed = true;
+    }
+
     fn note_room(&mut self) {
         self.room_came = true;
+        self.is_changed = true;
         self.ask_again();
     }
 
@@ -209,9 +220,9 @@ impl Reservations {
         Some(ended.start.at_ms)
     }
 
-    /// Takes a gang out of the lines of those that wait for promises.
+    /// Takes a gang that is to be tried out of the lines of those that wait for promises.
     pub(crate) fn leave_line(&mut self, queue: QueueId, key: &CandidateKey, id: GangId) {
-        self.behind.remove(&id);
+        self.behind.ask(id);
         self.startless.forget(id);
         self.tries.take_if(|(gang, _)| *gang == id);
         take_out(&mut self.unpromised, &queue, &(key.clone(), id));
@@ -252,7 +263,7 @@ impl Reservations {
 
     /// The gangs that would fit now, but for promises to others.
     pub(crate) fn behind(&self) -> impl Iterator<Item = GangId> + '_ {
-        self.behind.iter().copied()
+        self.behind.gangs()
     }
 
     /// Whether promises are to be looked at once more now.
@@ -424,9 +435,6 @@ impl Planner {
         }
         // The room of an eviction plan is held already.
         let claims = self.waiting[id].claim.awaited.is_some();
-        if reason == Reason::Reserved {
-            self.reservations.behind.insert(id);
-        }
         if settings.reservations == 0 || !for_room || claims {
             return Wish::Refused;
         }
@@ -512,7 +520,7 @@ impl Planner {
         progress: &ById<GangId, Progress>,
     ) {
         if core::mem::take(&mut self.reservations.is_changed) {
-            for gang in core::mem::take(&mut self.reservations.behind) {
+            for gang in self.reservations.behind.first() {
                 self.wake(state, settings, progress, gang);
             }
         }
@@ -523,6 +531,73 @@ impl Planner {
         let first = known.unpromised.values().filter_map(BTreeSet::first);
         for gang in first.map(|(_, gang)| *gang).collect::<Vec<_>>() {
             self.wake(state, settings, progress, gang);
+        }
+    }
+
+    /// Takes in why a gang was refused. If it was tried because promises have changed, the next
+    /// gang that is alike is tried, too, unless it has to wait for the reason that it was told.
+    pub(crate) fn note_refused(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (id, reason): (GangId, Reason),
+    ) {
+        let runtime_ms = |gang: GangId| state.expectation(gang).map(|it| it.runtime_ms);
+        let own_ms = runtime_ms(id).unwrap_or(UnixMs::MAX);
+        let ends_earlier = |other| runtime_ms(other).is_some_and(|other_ms| other_ms < own_ms);
+        let (promised, waiting) = (&self.reservations.promised, &self.waiting);
+        let is_promised = |gang: GangId| promised.iter().any(|it| it.start.gang == gang);
+        let is_told_truly = |gang: GangId| match &waiting[gang].wait {
+            Wait::Room(refused, _) => refused.behind.is_some_and(is_promised),
+            _ => false,
+        };
+        let place = waiting[id].place.as_ref();
+        let behind = &mut self.reservations.behind;
+        let next = behind.next(id, |other| match reason {
+            // tests plant bugs here: sleepers-of-a-refused-gang
+            Reason::Reserved => ends_earlier(other) || !is_told_truly(other),
+            // What is alike has no room either. Not each of these gangs changes its reason whenever
+            // a gang comes or goes: they wait behind promises all the same.
+            Reason::DoesNotFit => !is_told_truly(other),
+            _ => true,
+        });
+        if let Some((queue, key)) = place.filter(|_| reason == Reason::Reserved) {
+            let alike = Alike::of(state, *queue, id, is_promised(id));
+            behind.add(id, alike, key.clone());
+        }
+        if let Some(next) = next {
+            self.wake(state, settings, progress, next);
+        }
+    }
+
+    /// Gangs that are told to wait behind a gang to which nothing is promised, although promises
+    /// have not changed since gangs were last tried, as sentences.
+    pub(crate) fn wrongly_behind(&self, state: &ClusterState) -> Vec<String> {
+        let told = self.reservations.behind.gangs().filter_map(|gang| {
+            let Wait::Room(refused, _) = &self.waiting[gang].wait else {
+                return None;
+            };
+            let ahead = refused.behind?;
+            let name = &state.gangs[gang].name;
+            let known = &self.reservations;
+            let is_wrong = !known.is_changed && known.start_ms(ahead).is_none();
+            is_wrong.then(|| format!("gang {name} waits behind one that is promised nothing"))
+        });
+        told.collect()
+    }
+
+    /// Takes in that a gang has left its line, and lets the next gang be tried that is alike, if
+    /// this one was tried because promises have changed.
+    pub(crate) fn leave_behind(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+    ) {
+        if let Some(next) = self.reservations.behind.leave(id) {
+            self.wake(state, settings, progress, next);
         }
     }
 

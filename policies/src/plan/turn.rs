@@ -143,10 +143,11 @@ impl Planner {
     ) -> Tried {
         let (settings, progress, now_ms) = (asker.settings, asker.progress, asker.now_ms);
         let (id, counts) = (asker.gang, asker.counts);
-        let wish = self.reserve(state, asker, refused.reason, work);
+        let reason = refused.reason;
+        let wish = self.reserve(state, asker, reason, work);
         if wish == Wish::SliceEnded {
             // Places that were found, but for promises, are looked for anew.
-            if refused.reason != Reason::Reserved {
+            if reason != Reason::Reserved {
                 self.keep_search(state, search, asker.queue, &counts, now_ms);
             }
             *work = SLICE_WORK.max(*work);
@@ -160,6 +161,7 @@ impl Planner {
             wake
         };
         self.park(state, settings, progress, id, (refused, wake), now_ms);
+        self.note_refused(state, settings, progress, (id, reason));
         Tried::Refused(counts)
     }
 }
