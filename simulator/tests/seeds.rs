@@ -39,7 +39,10 @@ const CLAIMING: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 200;
 const DISKS: Range<u64> = DISK_SEEDS_FROM..DISK_SEEDS_FROM + 200;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 61] = [
+const FAILED_ONCE: [u64; 64] = [
+    288_230_376_151_713_699,
+    288_230_376_151_712_143,
+    288_230_376_151_713_109,
     6_917_532_619_457_779_894,
     1_152_921_504_609_847_512,
     3_591_711_952_885,
@@ -120,7 +123,9 @@ const FAILED_ONCE: [u64; 61] = [
 ///   refused, and another gang took that room.
 /// - 1152921504607447591: surplus took room from others while the minimum of its gang waited for
 ///   volumes.
-const FAILED_ONCE_WITHOUT_FAULTS: [u64; 12] = [
+const FAILED_ONCE_WITHOUT_FAULTS: [u64; 14] = [
+    288_230_376_151_713_891,
+    288_230_376_151_713_235,
     1_152_921_504_607_447_591,
     3_151,
     10_599,

@@ -201,7 +201,8 @@ impl Takings {
     }
 
     /// Whether enough members of a gang are nominated or have a node. If the spec was changed, a
-    /// part of the gang may have been placed for another minimum, and one nomination will do.
+    /// part of the gang may have been placed for another minimum, and one nomination will do. So it
+    /// will where members wait with a place for their turn at the lock on its cards.
     fn is_nominated(&self, gang: &Gang<'_>) -> bool {
         let nominated =
             |facts: &&&PodFacts| facts.nominated.is_some() || self.nominated.contains(&facts.uid);
@@ -211,7 +212,8 @@ impl Takings {
         let held = gang.bound.iter().chain(&gang.succeeded).chain(&gang.done);
         let held = held.copied().chain(sent);
         let all = gang.by_leaf(held.chain(nominated.iter().copied()));
-        !nominated.is_empty() && (gang.changed || is_met(&gang.groups, 0, &all))
+        let takes_turns = gang.waiting.iter().any(|pod| pod.shape.cards.is_some());
+        !nominated.is_empty() && (gang.changed || takes_turns || is_met(&gang.groups, 0, &all))
     }
 
     /// Whether disruption budgets are known to keep a pod from being evicted.

@@ -1,6 +1,8 @@
 //! What must hold where HAMi's device plugin gives pods their cards.
 
 use super::{AILING_SEEDS_FROM, Run};
+use crate::faults::FaultKind;
+use gpu_batch_policies::facts::CardLock;
 
 /// The first seed of worlds in which HAMi shares cards.
 pub const SHARING_SEEDS_FROM: u64 = 1 << 58;
@@ -23,10 +25,30 @@ impl Run<'_> {
             ));
         }
         let has_leader = self.leader().is_some();
-        let locked = self.cluster.nodes().filter(|node| node.card_lock.is_some());
-        for node in locked.filter(|_| has_leader) {
-            let (node, lock) = (&node.name, &node.card_lock);
-            violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
+        for node in self.cluster.nodes().filter(|_| has_leader) {
+            let left = node.card_lock.as_ref();
+            if let Some(lock) = left.filter(|lock| self.keeps_others_waiting(lock)) {
+                let node = &node.name;
+                violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
+            }
         }
+    }
+
+    /// Whether a lock names a pod that is still to be served. One of a pod that has ended or is
+    /// gone is replaced at once: the pod was evicted before the plugin served it. One of a pod that
+    /// was served may have been written once more by a request that came late or twice.
+    fn keeps_others_waiting(&self, lock: &CardLock) -> bool {
+        let Some((namespace, name)) = &lock.holder else {
+            return true;
+        };
+        let late = [FaultKind::RequestRepeated, FaultKind::RequestLate];
+        let mut struck = late.iter().map(|kind| self.faults.struck(*kind));
+        let may_come_late = struck.any(|struck| struck > 0);
+        let mut pods = self.cluster.api.pods();
+        let pod = pods.find(|pod| pod.namespace == *namespace && pod.name == *name);
+        pod.is_some_and(|pod| match pod.started_ms {
+            Some(_) => !may_come_late && !pod.phase.ended(),
+            None => !pod.phase.ended(),
+        })
     }
 }
