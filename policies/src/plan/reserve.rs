@@ -555,7 +555,6 @@ impl Planner {
         let place = waiting[id].place.as_ref();
         let behind = &mut self.reservations.behind;
         let next = behind.next(id, |other| match reason {
-            // tests plant bugs here: sleepers-of-a-refused-gang
             Reason::Reserved => ends_earlier(other) || !is_told_truly(other),
             // What is alike has no room either. Not each of these gangs changes its reason whenever
             // a gang comes or goes: they wait behind promises all the same.
