@@ -85,6 +85,7 @@ fn told(object: &impl std::fmt::Debug) -> String {
     format!("{object:?}")
         .replace("host_network: Some(false)", "host_network: None")
         .replace("unschedulable: Some(false)", "unschedulable: None")
+        .replace("read_only: Some(false)", "read_only: None")
         .replace("host_port: Some(0)", "host_port: None")
 }
 
@@ -139,6 +140,21 @@ fn spec() -> Value {
             {"name": "scratch", "emptyDir": {}},
             {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
             {"name": "disk", "gcePersistentDisk": {"pdName": "a"}},
+            {"name": "gce", "gcePersistentDisk": {"pdName": "b", "readOnly": true}},
+            {"name": "aws", "awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": true}},
+            {"name": "cinder", "cinder": {"volumeID": "c", "readOnly": true}},
+            {"name": "portworx", "portworxVolume": {"volumeID": "p", "readOnly": true}},
+            {"name": "azure", "azureDisk": {
+                "diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed", "readOnly": true,
+            }},
+            {"name": "iscsi", "iscsi": {
+                "targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0,
+                "readOnly": true,
+            }},
+            {"name": "rbd", "rbd": {
+                "monitors": ["10.0.0.1:6789", "10.0.0.2:6789"], "image": "i", "pool": "p",
+                "readOnly": true,
+            }},
         ],
         "topologySpreadConstraints": [{
             "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
