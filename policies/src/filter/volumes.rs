@@ -22,6 +22,7 @@ pub(super) fn verdict(shape: &PodShape, node: &NodeFacts) -> Result<(), Filter> 
 /// # Errors
 /// The first reason, in the order in which kube-scheduler asks its plugins.
 pub(super) fn verdict_on(needs: &VolumeNeeds, node: &NodeFacts) -> Result<(), Filter> {
+    // tests plant bugs here: places-of-volumes
     if let Some(refused) = needs.places.iter().find(|places| !holds(places, node)) {
         return Err(match refused.is_bound {
             true => Filter::VolumeAffinity,

@@ -176,6 +176,7 @@ impl NodeVolumes {
         };
         let users = &mut self.0[at].1;
         let before = users.taken();
+        // tests plant bugs here: use-of-a-shared-volume
         users.shift(which, adds);
         let now = users.taken();
         if *users == Users::default() {

@@ -17,8 +17,8 @@
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
 use gpu_batch_simulator::run::{
-    AILING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM,
-    RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
+    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM,
+    RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
 };
 
 /// A bug to be planted.
@@ -50,6 +50,8 @@ pub(crate) enum Catcher {
     Rules,
     /// The seeds of every test run in which HAMi shares cards.
     Cards,
+    /// The seeds of every test run in which pods have volumes.
+    Volumes,
     /// The seeds of every test run in which starts are promised and nothing fails.
     Promises,
     /// Eviction plans against brute force: `policies/tests/victims`.
@@ -88,6 +90,15 @@ const fn bug_of_cards(name: &'static str, marker: &'static str, planted: &'stati
     Bug {
         catcher: Catcher::Cards,
         first: SHARING_SEEDS_FROM,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug in where the volumes of pods can be.
+const fn bug_of_volumes(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::Volumes,
+        first: CLAIMING_SEEDS_FROM,
         ..bug(name, marker, planted)
     }
 }
@@ -445,6 +456,23 @@ pub(crate) const BUGS: &[Bug] = &[
         "a lock is replaced at once",
         "lock-that-may-be-replaced",
         "if true {",
+    ),
+    bug_of_volumes(
+        "one volume more is attached to a node than its CSINode says",
+        "attachable-volumes",
+        "let limit = limit.saturating_sub(unused) + 1;",
+    ),
+    bug_of_volumes(
+        "the node affinity of a volume is not looked at",
+        "places-of-volumes",
+        "",
+    ),
+    bug_of_volumes(
+        "a shared volume is never detached",
+        "use-of-a-shared-volume",
+        "if adds {
+            users.shift(which, adds);
+        }",
     ),
     bug_of_plans(
         "a min-runtime counts from the creation of pods",

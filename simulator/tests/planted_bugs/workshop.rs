@@ -3,7 +3,9 @@
 
 use super::bugs::{BUGS, Bug, Catcher};
 use super::places::Sources;
-use gpu_batch_simulator::run::{RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM};
+use gpu_batch_simulator::run::{
+    CLAIMING_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
+};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ pub(crate) const SEEDS: Range<u64> = 0..20_000;
 const RULES: Range<u64> = RELATED_SEEDS_FROM..RELATED_SEEDS_FROM + 150;
 /// The seeds that must catch every bug in cards that are shared: those of each test run.
 const CARDS: Range<u64> = SHARING_SEEDS_FROM..SHARING_SEEDS_FROM + 200;
+/// The seeds that must catch every bug in where volumes can be: those of each test run.
+const VOLUMES: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 150;
 /// The seeds that must catch every bug in promised starts: those of each test run.
 const PROMISES: Range<u64> = RESERVING_SEEDS_FROM..RESERVING_SEEDS_FROM + 300;
 /// The seeds that a copy without a bug must survive.
@@ -139,6 +143,7 @@ impl Workshop {
             Catcher::Seeds => seeds(SEEDS, true),
             Catcher::Rules => either_way(RULES),
             Catcher::Cards => either_way(CARDS),
+            Catcher::Volumes => either_way(VOLUMES),
             Catcher::Promises => seeds(PROMISES, false),
             Catcher::BruteForce => {
                 let first = || self.try_plans(on, bug.first, 1);

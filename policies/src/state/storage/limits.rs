@@ -144,6 +144,7 @@ impl Storage {
             let limit = limits.find_map(|(_, limit)| *limit);
             let limit = limit.map_or(UNLIMITED, Amount::from);
             let unused = unused.get(driver).copied().unwrap_or(0);
+            // tests plant bugs here: attachable-volumes
             let limit = limit.saturating_sub(unused);
             allocatable.push((attachments_of(driver), limit));
         }
