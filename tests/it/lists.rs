@@ -89,6 +89,30 @@ fn told(object: &impl std::fmt::Debug) -> String {
         .replace("host_port: Some(0)", "host_port: None")
 }
 
+/// Every kind of volume of which the scheduler reads more than its name.
+fn volumes() -> Value {
+    json!([
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "disk", "gcePersistentDisk": {"pdName": "a"}},
+        {"name": "gce", "gcePersistentDisk": {"pdName": "b", "readOnly": true}},
+        {"name": "aws", "awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": true}},
+        {"name": "cinder", "cinder": {"volumeID": "c", "readOnly": true}},
+        {"name": "portworx", "portworxVolume": {"volumeID": "p", "readOnly": true}},
+        {"name": "azure", "azureDisk": {
+            "diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed", "readOnly": true,
+        }},
+        {"name": "iscsi", "iscsi": {
+            "targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0,
+            "readOnly": true,
+        }},
+        {"name": "rbd", "rbd": {
+            "monitors": ["10.0.0.1:6789", "10.0.0.2:6789"], "image": "i", "pool": "p",
+            "readOnly": true,
+        }},
+    ])
+}
+
 /// Every field of a spec that the scheduler reads.
 fn spec() -> Value {
     let expression = |key: &str| json!({"key": key, "operator": "In", "values": ["", "b"]});
@@ -136,26 +160,7 @@ fn spec() -> Value {
             {"operator": "Exists"},
         ],
         "hostUsers": false,
-        "volumes": [
-            {"name": "scratch", "emptyDir": {}},
-            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
-            {"name": "disk", "gcePersistentDisk": {"pdName": "a"}},
-            {"name": "gce", "gcePersistentDisk": {"pdName": "b", "readOnly": true}},
-            {"name": "aws", "awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": true}},
-            {"name": "cinder", "cinder": {"volumeID": "c", "readOnly": true}},
-            {"name": "portworx", "portworxVolume": {"volumeID": "p", "readOnly": true}},
-            {"name": "azure", "azureDisk": {
-                "diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed", "readOnly": true,
-            }},
-            {"name": "iscsi", "iscsi": {
-                "targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0,
-                "readOnly": true,
-            }},
-            {"name": "rbd", "rbd": {
-                "monitors": ["10.0.0.1:6789", "10.0.0.2:6789"], "image": "i", "pool": "p",
-                "readOnly": true,
-            }},
-        ],
+        "volumes": volumes(),
         "topologySpreadConstraints": [{
             "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"a": "b"}},
