@@ -2,7 +2,7 @@
 
 use crate::objects::NAMESPACE;
 use gpu_batch_policies::facts::{
-    AccessModes, ClaimFacts, MatchOperator, MatchRequirement, NodeSelectorTerm, Uid, VolumeFacts,
+    AccessModes, ClaimFacts, MatchOperator, MatchRequirement, NodeSelectorTerm, VolumeFacts,
 };
 
 /// The driver of all volumes.
@@ -13,21 +13,10 @@ const SIZE: u64 = 1 << 30;
 /// A claim without a volume.
 pub(crate) fn claim(name: &str, class: &str, access: AccessModes) -> ClaimFacts {
     ClaimFacts {
-        namespace: NAMESPACE.into(),
-        name: name.into(),
-        uid: Uid(0),
         class: class.into(),
-        volume: None,
-        bind_completed: false,
-        is_lost: false,
-        is_deleting: false,
         size: Some(SIZE),
         access,
-        is_block: false,
-        selector: None,
-        attributes_class: "".into(),
-        selected_node: None,
-        pod: None,
+        ..ClaimFacts::new(NAMESPACE, name)
     }
 }
 

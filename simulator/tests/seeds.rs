@@ -123,6 +123,10 @@ const FAILED_ONCE: [u64; 64] = [
 ///   refused, and another gang took that room.
 /// - 1152921504607447591: surplus took room from others while the minimum of its gang waited for
 ///   volumes.
+/// - 288230376151713891: the judge did not know that a pod may be evicted before HAMi's plugin
+///   takes its lock away.
+/// - 288230376151713235: the judge did not know that a member may wait with a place for its turn
+///   at a lock.
 const FAILED_ONCE_WITHOUT_FAULTS: [u64; 14] = [
     288_230_376_151_713_891,
     288_230_376_151_713_235,

@@ -17,21 +17,10 @@ const GIB: u64 = 1 << 30;
 #[must_use]
 pub fn claim(names: &str, class: &str) -> Sketch<ClaimFacts> {
     Sketch::each(names, |name| ClaimFacts {
-        namespace: "default".into(),
-        name: name.into(),
         uid: claim_uid(name),
         class: class.into(),
-        volume: None,
-        bind_completed: false,
-        is_lost: false,
-        is_deleting: false,
         size: Some(GIB),
-        access: AccessModes::ONE_NODE,
-        is_block: false,
-        selector: None,
-        attributes_class: "".into(),
-        selected_node: None,
-        pod: None,
+        ..ClaimFacts::new("default", name)
     })
 }
 

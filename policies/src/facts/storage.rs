@@ -171,6 +171,29 @@ pub struct ClaimFacts {
 }
 
 impl ClaimFacts {
+    /// A claim without a volume for pods of one node, with nothing else set: it asks for no size
+    /// and no class, and its UID is 0.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: Uid(0),
+            class: "".into(),
+            volume: None,
+            bind_completed: false,
+            is_lost: false,
+            is_deleting: false,
+            size: None,
+            access: AccessModes::ONE_NODE,
+            is_block: false,
+            selector: None,
+            attributes_class: "".into(),
+            selected_node: None,
+            pod: None,
+        }
+    }
+
     /// Whether the claim has its volume for good.
     #[must_use]
     pub fn is_bound(&self) -> bool {

@@ -543,24 +543,27 @@ impl Planner {
         progress: &ById<GangId, Progress>,
         (id, reason): (GangId, Reason),
     ) {
-        let runtime_ms = |gang: GangId| state.expectation(gang).map(|it| it.runtime_ms);
-        let own_ms = runtime_ms(id).unwrap_or(UnixMs::MAX);
-        let ends_earlier = |other| runtime_ms(other).is_some_and(|other_ms| other_ms < own_ms);
         let (promised, waiting) = (&self.reservations.promised, &self.waiting);
         let is_promised = |gang: GangId| promised.iter().any(|it| it.start.gang == gang);
         let is_told_truly = |gang: GangId| match &waiting[gang].wait {
             Wait::Room(refused, _) => refused.behind.is_some_and(is_promised),
             _ => false,
         };
-        let place = waiting[id].place.as_ref();
+        let runtime_ms = |gang: GangId| state.expectation(gang).map(|it| it.runtime_ms);
         let behind = &mut self.reservations.behind;
-        let next = behind.next(id, |other| match reason {
-            Reason::Reserved => ends_earlier(other) || !is_told_truly(other),
-            // What is alike has no room either. Not each of these gangs changes its reason whenever
-            // a gang comes or goes: they wait behind promises all the same.
-            Reason::DoesNotFit => !is_told_truly(other),
-            _ => true,
+        let next = behind.take_asked(id).and_then(|place| {
+            let own_ms = runtime_ms(id).unwrap_or(UnixMs::MAX);
+            let ends_earlier = |other| runtime_ms(other).is_some_and(|other_ms| other_ms < own_ms);
+            let is_to_be_tried = |other: &GangId| match reason {
+                Reason::Reserved => ends_earlier(*other) || !is_told_truly(*other),
+                // What is alike has no room either. Not each of these gangs changes its reason
+                // whenever a gang comes or goes: they wait behind promises all the same.
+                Reason::DoesNotFit => !is_told_truly(*other),
+                _ => true,
+            };
+            behind.after(&place).find(is_to_be_tried)
         });
+        let place = waiting[id].place.as_ref();
         if let Some((queue, key)) = place.filter(|_| reason == Reason::Reserved) {
             let alike = Alike::of(state, *queue, id, is_promised(id));
             behind.add(id, alike, key.clone());
@@ -573,15 +576,18 @@ impl Planner {
     /// Gangs that are told to wait behind a gang to which nothing is promised, although promises
     /// have not changed since gangs were last tried, as sentences.
     pub(crate) fn wrongly_behind(&self, state: &ClusterState) -> Vec<String> {
-        let told = self.reservations.behind.gangs().filter_map(|gang| {
-            let Wait::Room(refused, _) = &self.waiting[gang].wait else {
-                return None;
+        let known = &self.reservations;
+        let is_settled = |_: &GangId| !known.is_changed;
+        let wrong = known.behind.gangs().filter(is_settled).filter(|gang| {
+            let Wait::Room(refused, _) = &self.waiting[*gang].wait else {
+                return false;
             };
-            let ahead = refused.behind?;
+            let ahead = refused.behind;
+            ahead.is_some_and(|ahead| known.start_ms(ahead).is_none())
+        });
+        let told = wrong.map(|gang| {
             let name = &state.gangs[gang].name;
-            let known = &self.reservations;
-            let is_wrong = !known.is_changed && known.start_ms(ahead).is_none();
-            is_wrong.then(|| format!("gang {name} waits behind one that is promised nothing"))
+            format!("gang {name} waits behind one that is promised nothing")
         });
         told.collect()
     }

@@ -77,22 +77,20 @@ impl ClusterState {
             Some(CardOrder::Spread) => Placement::Spread,
         };
         let scores = &mut self.scores;
+        let view = (placement == Placement::Fragmentation).then(|| View::of(node));
+        let mut sort = |fitting: &mut [Fitting]| {
+            sort_cards(fitting, placement, uid, |free| {
+                let view = view.as_ref();
+                view.map_or(0, |view| scores.gain(view, kind, free))
+            });
+        };
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
-            let sort = |fitting: &mut [Fitting]| {
-                sort_cards(fitting, placement, uid, |free| {
-                    scores.gain(&View::of(node), kind, free)
-                });
-            };
             return node.cards.hold_several(terms, sort);
         }
         let mut fitting: SmallVec<[Fitting; 8]> = node.cards.fitting(need, terms).collect();
         // Of whole cards all are alike: entirely free.
         if need.is_fraction() {
-            let view = (placement == Placement::Fragmentation).then(|| View::of(node));
-            sort_cards(&mut fitting, placement, uid, |free| {
-                let view = view.as_ref();
-                view.map_or(0, |view| scores.gain(view, kind, free))
-            });
+            sort(&mut fitting);
         }
         let chosen = first_that_spoil_nothing(&fitting, need.count());
         node.cards.parts(&need, &chosen)

@@ -82,15 +82,17 @@ pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<O
         }
     }
     if !limits.is_empty() {
-        let of_pods = |name: &&&str| is_pod_level(name);
-        for name in of_containers.keys().filter(of_pods) {
-            if !is_page(name) {
-                let filled_in = || filled_in(spec, name);
-                requests.entry(name).or_insert_with(filled_in);
+        // The API server adds the amounts of containers before it rounds each, so the sum may be
+        // less than that of the amounts that it stores.
+        let exactly = together(spec, |container, _| exactly_asked(container));
+        for (name, sum) in exactly {
+            if is_pod_level(name) && !is_page(name) {
+                let rounded = sum.div_ceil(quantity::BILLIONTHS_PER_THOUSANDTH);
+                requests.entry(name).or_insert(rounded);
             }
         }
-        for name in limits.keys().filter(of_pods) {
-            requests.entry(name).or_insert(limits[name]);
+        for (name, limit) in limits.iter().filter(|(name, _)| is_pod_level(name)) {
+            requests.entry(name).or_insert(*limit);
         }
     }
     Some(OfPod {
@@ -98,32 +100,6 @@ pub(super) fn of_pod<'a>(spec: &'a PodSpec, problems: &mut Problems) -> Option<O
         limits,
         of_containers,
     })
-}
-
-/// What the API server fills in for the containers of a pod together. It adds their amounts before
-/// it rounds each, so the sum may be less than that of the amounts that it stores.
-fn filled_in(spec: &PodSpec, resource: &str) -> Thousandths {
-    let of = |container: &Container| {
-        let resources = container.resources.as_ref();
-        let asked = resources.and_then(|of| match of.requests.get(resource) {
-            None => of.limits.get(resource),
-            request => request,
-        });
-        let amount = asked.and_then(|Quantity(text)| quantity::billionths(text).ok());
-        amount.unwrap_or(0)
-    };
-    let sum = |sum: Billionths, container| sum.saturating_add(of(container));
-    let main = spec.containers.iter().flatten().fold(0, sum);
-    let (mut sidecars, mut peak) = (0, 0);
-    for container in spec.init_containers.iter().flatten() {
-        let with_it = sum(sidecars, container);
-        peak = with_it.max(peak);
-        if container.is_sidecar() {
-            sidecars = with_it;
-        }
-    }
-    let all = main.saturating_add(sidecars).max(peak);
-    all.div_ceil(quantity::BILLIONTHS_PER_THOUSANDTH)
 }
 
 /// Amounts as they stand, without those that cannot be read.
@@ -248,22 +224,37 @@ impl<'a> Statuses<'a> {
     }
 }
 
+/// What containers, init containers and sidecars take together.
 fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Problems) -> Sums<'a> {
+    together(spec, |container, field| {
+        match field.is_init() && !container.is_sidecar() {
+            true => asked(container, field, problems),
+            false => effective(container, field, statuses, problems),
+        }
+    })
+}
+
+/// The maximum of what containers and sidecars take in sum, and of what each init container takes
+/// with the sidecars before it. `taken`: what one takes.
+fn together<'a>(
+    spec: &'a PodSpec,
+    mut taken: impl FnMut(&'a Container, ContainerField) -> Sums<'a>,
+) -> Sums<'a> {
     let mut sums = Sums::new();
     for (index, container) in spec.containers.iter().flatten().enumerate() {
-        let field = ContainerField("containers", index);
-        add(&mut sums, &effective(container, field, statuses, problems));
+        add(
+            &mut sums,
+            &taken(container, ContainerField("containers", index)),
+        );
     }
     let mut sidecars = Sums::new();
     let mut peak = Sums::new();
     for (index, container) in spec.init_containers.iter().flatten().enumerate() {
-        let field = ContainerField(INIT, index);
+        let mut taken = taken(container, ContainerField(INIT, index));
         if container.is_sidecar() {
-            let taken = effective(container, field, statuses, problems);
             add(&mut sums, &taken);
             add(&mut sidecars, &taken);
         } else {
-            let mut taken = asked(container, field, problems);
             add(&mut taken, &sidecars);
             raise(&mut peak, &taken);
         }
@@ -308,6 +299,22 @@ pub(super) fn asked<'a>(
         }
     }
     sums
+}
+
+/// The requests of a container as [`asked`] has them, in billionths and without those that cannot
+/// be read.
+fn exactly_asked(container: &Container) -> BTreeMap<&str, Billionths> {
+    let Some(resources) = &container.resources else {
+        return BTreeMap::new();
+    };
+    let requests = resources.requests.iter();
+    let limits = resources.limits.iter();
+    let limits = limits.filter(|(name, _)| resources.requests.get(name).is_none());
+    let exactly = requests.chain(limits).filter_map(|(name, Quantity(text))| {
+        let amount = quantity::billionths(text).ok()?;
+        Some((name, amount))
+    });
+    exactly.collect()
 }
 
 /// Lets pod-level requests replace what the containers add up to.

@@ -4,8 +4,7 @@ use super::{NOW_MS, node, pod};
 use crate::engine::Engine;
 use crate::event::{Event, Object, ObjectKey};
 use crate::facts::{
-    AccessModes, ClaimFacts, ClaimUse, PodFacts, StorageClassFacts, StorageFacts, StorageKind, Uid,
-    VolumeFacts,
+    ClaimFacts, ClaimUse, PodFacts, StorageClassFacts, StorageFacts, StorageKind, Uid, VolumeFacts,
 };
 use crate::settings::Settings;
 use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeSet, vec::Vec};
@@ -13,21 +12,10 @@ use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeSet, vec::Vec};
 /// A claim for a volume of so many bytes.
 fn claim(size: u64) -> ClaimFacts {
     ClaimFacts {
-        namespace: "default".into(),
-        name: "c".into(),
         uid: Uid(u128::from(size)),
         class: "local".into(),
-        volume: None,
-        bind_completed: false,
-        is_lost: false,
-        is_deleting: false,
         size: Some(size),
-        access: AccessModes::ONE_NODE,
-        is_block: false,
-        selector: None,
-        attributes_class: "".into(),
-        selected_node: None,
-        pod: None,
+        ..ClaimFacts::new("default", "c")
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ids::{GangId, Id};
 use crate::plan::order::CandidateKey;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
+use crate::state::sets::take_out;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -29,17 +30,17 @@ pub(super) struct Alike {
     alone: Option<GangId>,
 }
 
-/// A gang and its place among those that are alike.
-type Member = (CandidateKey, GangId);
+/// Which gangs a gang is like, and where it stands among them.
+type Place = (Alike, CandidateKey);
 
 /// The gangs that would fit now, but for promises to others.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
-    asleep: BTreeMap<Alike, BTreeSet<Member>>,
+    asleep: BTreeMap<Alike, BTreeSet<(CandidateKey, GangId)>>,
     /// Where each sleeping gang is in `asleep`.
-    known: BTreeMap<GangId, (Alike, CandidateKey)>,
+    known: BTreeMap<GangId, Place>,
     /// The gangs that were woken and of which it is not known yet whether they start.
-    asked: BTreeMap<GangId, (Alike, CandidateKey)>,
+    asked: BTreeMap<GangId, Place>,
 }
 
 impl Alike {
@@ -89,28 +90,23 @@ impl Behind {
         self.known.insert(gang, (alike, key));
     }
 
-    /// A gang was refused. Returns the next one that is alike and is to be tried, too, if the
-    /// refused one was asked.
-    pub(super) fn next(
-        &mut self,
-        gang: GangId,
-        is_to_be_tried: impl Fn(GangId) -> bool,
-    ) -> Option<GangId> {
-        let (alike, key) = self.asked.remove(&gang)?;
-        self.after(alike, &key).find(|other| is_to_be_tried(*other))
-    }
-
     /// A gang is woken: it is to be tried.
     pub(super) fn ask(&mut self, gang: GangId) {
-        if let Some((alike, key)) = self.wake(gang) {
-            self.asked.insert(gang, (alike, key));
-        }
+        let place = self.wake(gang);
+        self.asked.extend(place.map(|place| (gang, place)));
+    }
+
+    /// A gang that was asked is no longer: it was refused. Returns where it stood; `None`: it was
+    /// not asked.
+    pub(super) fn take_asked(&mut self, gang: GangId) -> Option<Place> {
+        self.asked.remove(&gang)
     }
 
     /// A gang has started, or has gone. Returns the next one that is alike, if it was asked.
     pub(super) fn leave(&mut self, gang: GangId) -> Option<GangId> {
         self.wake(gang);
-        self.next(gang, |_| true)
+        let place = self.take_asked(gang)?;
+        self.after(&place).next()
     }
 
     /// The first gang of each sort.
@@ -119,17 +115,17 @@ impl Behind {
         first.map(|(_, gang)| *gang).collect()
     }
 
-    fn wake(&mut self, gang: GangId) -> Option<(Alike, CandidateKey)> {
+    fn wake(&mut self, gang: GangId) -> Option<Place> {
         let (alike, key) = self.known.remove(&gang)?;
         let member = (key, gang);
-        crate::state::sets::take_out(&mut self.asleep, &alike, &member);
+        take_out(&mut self.asleep, &alike, &member);
         Some((alike, member.0))
     }
 
-    /// The sleeping gangs that are alike, from a place in the line on.
-    fn after(&self, alike: Alike, key: &CandidateKey) -> impl Iterator<Item = GangId> + '_ {
+    /// The sleeping gangs that are alike, from a place on.
+    pub(super) fn after(&self, (alike, key): &Place) -> impl Iterator<Item = GangId> + '_ {
         let from = (key.clone(), GangId::new(0));
-        let asleep = self.asleep.get(&alike).into_iter();
+        let asleep = self.asleep.get(alike).into_iter();
         asleep.flat_map(move |asleep| asleep.range(from.clone()..).map(|(_, gang)| *gang))
     }
 }

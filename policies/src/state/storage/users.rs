@@ -2,7 +2,7 @@
 
 use super::stock::{Standing, Want, is_among};
 use super::{Named, Storage};
-use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, Uid, UnixMs, VolumeFacts};
+use crate::facts::{AccessModes, ClaimFacts, ClaimUse, PodShape, UnixMs, VolumeFacts};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
@@ -225,21 +225,8 @@ impl Storage {
             ..VolumeFacts::new(&name.1, 0)
         };
         let mut claim = ClaimFacts {
-            namespace: name.0.clone(),
-            name: name.1.clone(),
-            uid: Uid(0),
-            class: "".into(),
-            volume: None,
-            bind_completed: false,
-            is_lost: false,
-            is_deleting: false,
-            size: None,
             access: AccessModes::MANY,
-            is_block: false,
-            selector: None,
-            attributes_class: "".into(),
-            selected_node: None,
-            pod: None,
+            ..ClaimFacts::new(&name.0, &name.1)
         };
         claim.bind_to(&mut volume);
         self.set_volume(&name.1, Some(volume));
