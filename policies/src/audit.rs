@@ -33,6 +33,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     tables(state, &mut found);
     free_nodes(state, &mut found);
     minima(state, &mut found);
+    footprints(state, &mut found);
     for node in state.nodes_with_wrong_cells() {
         found.push(format!(
             "I1: node {node} counts other parts of NUMA nodes as used than its pods have"
@@ -227,6 +228,16 @@ fn minima(state: &ClusterState, found: &mut Vec<String>) {
     }
     if !kept.is_empty() {
         found.push(format!("minima are kept of gangs {:?}", kept.keys()));
+    }
+}
+
+/// What is kept of what gangs take is what their members take as they are.
+fn footprints(state: &ClusterState, found: &mut Vec<String>) {
+    for (id, gang) in state.gangs.iter() {
+        let kept = state.footprints.kept(id);
+        if kept.is_some() && kept != state.sum_up(id).as_ref() {
+            found.push(format!("gang {} is kept with another footprint", gang.name));
+        }
     }
 }
 

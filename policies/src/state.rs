@@ -14,6 +14,7 @@ pub(crate) mod cards;
 pub(crate) mod class;
 pub(crate) mod domains;
 pub(crate) mod exclusive;
+pub(crate) mod footprints;
 pub(crate) mod gang;
 pub(crate) mod holds;
 mod images;
@@ -57,6 +58,7 @@ use alloc::{
 use budgets::Budgets;
 use class::Class;
 use domains::FreeNodes;
+use footprints::Footprints;
 use gang::{Gang, GangKey};
 use hashbrown::HashMap;
 use holds::Holds;
@@ -122,6 +124,7 @@ pub(crate) struct ClusterState {
     /// See [`Settings::time_slices_are_single`](crate::settings::Settings::time_slices_are_single).
     time_slices_are_single: bool,
     pub(crate) minima: Minima,
+    pub(crate) footprints: Footprints,
     pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
@@ -190,6 +193,7 @@ impl ClusterState {
             numa: Numa::default(),
             time_slices_are_single: false,
             minima: Minima::default(),
+            footprints: Footprints::default(),
             holds: Holds::default(),
             namespaces: BTreeMap::new(),
             priority_classes: BTreeMap::new(),

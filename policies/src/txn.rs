@@ -6,20 +6,22 @@
 use crate::facts::{Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::numa::CellShare;
-use crate::queues::add_demand;
 use crate::resources::Resources;
 use crate::state::ClusterState;
 use crate::state::cards::Held;
+use crate::state::footprints::{Footprint, add_account};
 use crate::state::holds::{Hold, Holder};
 use crate::state::pod::{Account, Stage};
 use alloc::collections::BTreeSet;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 /// The journal of one attempt. It must be committed or rolled back.
 #[derive(Debug, Default)]
 pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
+    /// What nodes got back for gangs that have ended as a whole.
+    given_back: Vec<Arc<Footprint>>,
     /// What queues got back for pods that have ended together.
     released: Vec<Account>,
     holds: Vec<HoldChange>,
@@ -55,6 +57,7 @@ struct Ended {
 pub(crate) struct Checkpoint {
     placed: usize,
     ended: usize,
+    given_back: usize,
     released: usize,
     holds: usize,
     withheld: usize,
@@ -117,7 +120,7 @@ impl Txn {
     /// and no pod is booked as waiting. So the accounts of these pods, and what queues ask for, are
     /// not to be looked at before a rollback.
     pub(crate) fn end_together(&mut self, state: &mut ClusterState, pods: &[PodId]) {
-        let first = self.released.len();
+        let mut accounts = Vec::new();
         for pod in pods {
             let stage = state.pods[*pod].stage;
             let Some(node) = stage.node() else { continue };
@@ -125,13 +128,36 @@ impl Txn {
             state.take_off(*pod, node, false);
             let account = state.pods[*pod].account();
             if let Some(account) = account.filter(|account| account.allocated) {
-                add_up(&mut self.released, first, account);
+                add_account(&mut accounts, account);
             }
             self.note_end(state, *pod, (stage, node), false);
         }
-        for account in &self.released[first..] {
+        self.release(state, accounts);
+    }
+
+    /// Ends all members of a gang that have places, as [`Txn::end_together`] does, only faster
+    /// where sums say what they take. Returns in how many steps.
+    ///
+    /// The members keep their places on paper: none of them may have ended in the transaction, or
+    /// end or be placed in it later.
+    pub(crate) fn end_gang(&mut self, state: &mut ClusterState, gang: GangId) -> usize {
+        let Some(footprint) = state.footprint(gang) else {
+            let members = state.gangs[gang].members.clone();
+            self.end_together(state, &members);
+            return members.len();
+        };
+        state.shift_footprint(&footprint, false);
+        self.release(state, footprint.accounts.clone());
+        let nodes = footprint.nodes.len();
+        self.given_back.push(footprint);
+        nodes
+    }
+
+    fn release(&mut self, state: &mut ClusterState, accounts: Vec<Account>) {
+        for account in &accounts {
             state.release(account);
         }
+        self.released.extend(accounts);
     }
 
     fn note_end(
@@ -190,6 +216,7 @@ impl Txn {
         Checkpoint {
             placed: self.placed.len(),
             ended: self.ended.len(),
+            given_back: self.given_back.len(),
             released: self.released.len(),
             holds: self.holds.len(),
             withheld: self.withheld.len(),
@@ -204,6 +231,11 @@ impl Txn {
         let kept = to.released.min(self.released.len());
         for account in self.released.drain(kept..) {
             state.charge_again(&account);
+        }
+        // What nodes give back and take again are sums, so their order means nothing.
+        let kept = to.given_back.min(self.given_back.len());
+        for footprint in self.given_back.drain(kept..) {
+            state.shift_footprint(&footprint, true);
         }
         // The last change goes first: a pod may be placed after it was displaced, and end after it
         // was placed.
@@ -299,23 +331,6 @@ impl Txn {
             }
         }
         self.placed
-    }
-}
-
-/// Adds what an account holds to the last of the sums from `first` on, or begins a new one.
-fn add_up(sums: &mut Vec<Account>, first: usize, account: &Account) {
-    let key = |account: &Account| (account.queue, account.preemptible, account.leaving);
-    let has_room = |last: &Account| {
-        account.demand.iter().all(|(key, amount)| {
-            let mut known = last.demand.iter();
-            let known = known.find(|(known, _)| known == key);
-            known.is_none_or(|(_, sum)| sum.checked_add(*amount).is_some())
-        })
-    };
-    let last = sums[first..].last_mut();
-    match last.filter(|last| key(last) == key(account) && has_room(last)) {
-        Some(last) => add_demand(&mut last.demand, &account.demand),
-        None => sums.push(account.clone()),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::ClusterState;
 use super::class::Class;
+use super::footprints::Footprints;
 use super::pod::{Account, Pod, Stage};
 use crate::facts::{Amount, NodeFacts, Readiness, UnixMs, saturated};
 use crate::gpu::GpuNode;
@@ -395,6 +396,7 @@ impl ClusterState {
             self.classes[class].confined = self.confined_of(class);
         }
         self.released.clear();
+        self.footprints = Footprints::default();
         for id in self.nodes.ids() {
             let model = self.nodes[id]
                 .known

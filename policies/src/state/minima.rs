@@ -120,6 +120,7 @@ impl Minima {
 impl ClusterState {
     /// Notes that a gang may hold something else, or that its minimum is another one.
     pub(crate) fn note_minimum(&mut self, gang: GangId) {
+        self.footprints.forget(gang);
         let minima = &mut self.minima;
         if !core::mem::replace(&mut minima.is_changed[gang], true) {
             minima.changed.push(gang);

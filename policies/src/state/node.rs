@@ -253,6 +253,21 @@ impl Node {
         }
     }
 
+    /// Takes what several pods take that ask for amounts alone, or gives it back. Which pods are on
+    /// the node stays as it is.
+    pub(crate) fn shift_sums(&mut self, amounts: &Resources, accelerated: u32, takes: bool) {
+        for (resource, amount) in amounts {
+            self.use_up(*resource, |used| match takes {
+                true => used + u128::from(*amount),
+                false => used.saturating_sub(u128::from(*amount)),
+            });
+        }
+        self.accelerated = match takes {
+            true => self.accelerated + accelerated,
+            false => self.accelerated.saturating_sub(accelerated),
+        };
+    }
+
     /// Counts the room of a pod on the node as coming, or not any more.
     pub(crate) fn count_leaving(&mut self, class: &Class, leaves: bool) {
         for (resource, amount) in class.apart() {

@@ -5,8 +5,8 @@ use crate::audit;
 use crate::engine::Engine;
 use crate::event::{Event, Object, Outcome};
 use crate::facts::{
-    CardNeed, CardPart, NodeFacts, Placement, PodFacts, QueueFacts, QueueResource, TopologyFacts,
-    TopologyLevel, Uid,
+    CardNeed, CardPart, NodeFacts, Placement, PodFacts, PodGroupFacts, QueueFacts, QueueResource,
+    TopologyFacts, TopologyLevel, Uid,
 };
 use crate::gangs::protected;
 use crate::gpu::PRODUCT_LABEL;
@@ -23,6 +23,7 @@ use fastrand::Rng;
 
 const SEEDS: u64 = 200;
 const STEPS: usize = 60;
+const GANGS: u32 = 6;
 const PLACEMENTS: [Placement; 4] = [
     Placement::Binpack,
     Placement::Spread,
@@ -104,13 +105,43 @@ fn drawn(number: u32, rng: &mut Rng) -> PodFacts {
     pod
 }
 
+fn group(number: u32) -> String {
+    format!("g{number}")
+}
+
+/// A pod of one of the gangs, or a foreign one.
+fn drawn_in_gang(number: u32, rng: &mut Rng) -> PodFacts {
+    let pod = drawn(number, rng);
+    let group = rng.u32(0..GANGS);
+    PodFacts {
+        pod_group: pod.ours.then(|| self::group(group).into()),
+        // Few gangs would be left that take amounts alone, and stay.
+        deletion_ms: pod.deletion_ms.filter(|_| group == 0),
+        shape: match group {
+            0 | 1 => pod.shape,
+            _ => super::pod(number, rng.u64(0..5)).shape,
+        },
+        cards: match group {
+            0 | 1 => pod.cards,
+            _ => Vec::new(),
+        },
+        ..pod
+    }
+}
+
 /// Full and empty nodes in two racks, one with more pods than it has room for, one that has never
 /// been seen, and pods that wait, of queues with limits on GPU models and of none.
 fn settled(rng: &mut Rng) -> Engine {
+    settled_with((0..40).map(|number| drawn(number, rng)).collect())
+}
+
+fn settled_with(pods: Vec<PodFacts>) -> Engine {
     let mut objects = Vec::from([Object::Topology(topology())]);
     objects.extend(queues().map(Object::Queue));
     objects.extend((0..6).map(racked).map(Object::Node));
-    objects.extend((0..40).map(|number| Object::Pod(drawn(number, rng))));
+    let groups = (0..GANGS).map(|number| PodGroupFacts::new(Uid(2), "default", &group(number), 1));
+    objects.extend(groups.map(Object::PodGroup));
+    objects.extend(pods.into_iter().map(Object::Pod));
     let mut engine = Engine::new(Settings::default());
     let mut events = Event::lists(objects);
     while !events.is_empty() || !engine.is_idle() {
@@ -324,23 +355,64 @@ fn pods_that_end_together_leave_the_room_that_they_leave_one_after_the_other() {
             let both = (&mut together, &mut apart);
             end_both(both, (&mut txn, &mut other), &mut rng);
             let (state, apart) = (&mut together.state, &mut apart.state);
-            for class in state.classes.ids() {
-                let counts = [&mut *state, &mut *apart].map(|state| {
-                    state.refresh(class);
-                    state.classes[class].table.as_ref().unwrap().counts.clone()
-                });
-                assert_eq!(counts[0], counts[1], "seed {seed}");
-            }
-            for queue in state.queues.ids() {
-                let allocated = |state: &ClusterState| {
-                    let of_queue = state.queues.allocated(queue);
-                    of_queue.into_iter().collect::<Vec<_>>()
-                };
-                assert_eq!(allocated(state), allocated(apart), "seed {seed}");
-            }
+            hold_against(state, apart, seed);
         }
         txn.rollback(&mut together.state, begin);
         assert_eq!(hash(&mut together), before, "seed {seed}");
         assert_eq!(audit::violations(&together.state), Vec::<String>::new());
     }
+}
+
+/// Holds what classes find on nodes, and what queues have, against another world.
+fn hold_against(state: &mut ClusterState, other: &mut ClusterState, seed: u64) {
+    for class in state.classes.ids() {
+        let counts = [&mut *state, &mut *other].map(|state| {
+            state.refresh(class);
+            state.classes[class].table.as_ref().unwrap().counts.clone()
+        });
+        assert_eq!(counts[0], counts[1], "seed {seed}");
+    }
+    for queue in state.queues.ids() {
+        let allocated = |state: &ClusterState| {
+            let of_queue = state.queues.allocated(queue);
+            of_queue.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(allocated(state), allocated(other), "seed {seed}");
+    }
+    let whole = |state: &ClusterState| {
+        let nodes = state.nodes.iter().map(|(_, node)| node.is_whole());
+        nodes.collect::<Vec<_>>()
+    };
+    assert_eq!(whole(state), whole(other), "seed {seed}");
+}
+
+#[test]
+fn a_gang_that_ends_as_a_whole_leaves_the_room_that_its_pods_leave_one_after_the_other() {
+    let mut summed = 0;
+    for seed in 0..SEEDS {
+        let pods = || {
+            let mut rng = Rng::with_seed(seed);
+            (0..40)
+                .map(|number| drawn_in_gang(number, &mut rng))
+                .collect()
+        };
+        let (mut whole, mut apart) = (settled_with(pods()), settled_with(pods()));
+        let before = hash(&mut whole);
+        let (mut txn, mut other) = (Txn::default(), Txn::default());
+        let begin = txn.checkpoint();
+        let mut gangs = whole.state.gangs.ids();
+        Rng::with_seed(seed).shuffle(&mut gangs);
+        for gang in gangs {
+            summed += usize::from(whole.state.footprint(gang).is_some());
+            txn.end_gang(&mut whole.state, gang);
+            for pod in apart.state.gangs[gang].members.clone() {
+                other.end(&mut apart.state, pod);
+            }
+            hold_against(&mut whole.state, &mut apart.state, seed);
+        }
+        txn.rollback(&mut whole.state, begin);
+        assert_eq!(hash(&mut whole), before, "seed {seed}");
+        assert_eq!(audit::violations(&whole.state), Vec::<String>::new());
+    }
+    assert!(summed > 500, "{summed}");
 }

@@ -93,20 +93,22 @@ pub(super) struct Future<'a> {
     running: Running<'a>,
     /// Pods that are leaving, and gangs that were placed here, by the time of their ends.
     others: BTreeMap<UnixMs, Vec<PodId>>,
+    /// Gangs that do not end as a whole: those of these pods, and those that are placed here, which
+    /// may run already and have lost members.
+    divided: BTreeSet<GangId>,
     pub(super) work: u64,
 }
 
 impl<'a> Future<'a> {
-    /// The present.
-    pub(super) fn begin(state: &'a mut ClusterState, basis: Basis<'a>, nodes: Nodes) -> Self {
-        let mut others: BTreeMap<UnixMs, Vec<PodId>> = BTreeMap::new();
-        for pod in state.holds.leaving() {
-            let at_ms = state.pods[pod].deletion_ms.unwrap_or(0);
-            let at_ms = at_ms.max(basis.now_ms.saturating_add(LEAVING_MS));
-            others.entry(at_ms).or_default().push(pod);
-        }
+    /// The present. `starts`: the gangs that will be placed.
+    pub(super) fn begin(
+        state: &'a mut ClusterState,
+        basis: Basis<'a>,
+        nodes: Nodes,
+        starts: &[Start],
+    ) -> Self {
         let txn = Txn::default();
-        Self {
+        let mut future = Self {
             began: txn.checkpoint(),
             work: 0,
             state,
@@ -114,8 +116,15 @@ impl<'a> Future<'a> {
             nodes,
             txn,
             running: basis.ends.in_order().peekable(),
-            others,
+            others: BTreeMap::new(),
+            divided: starts.iter().map(|start| start.gang).collect(),
+        };
+        for pod in future.state.holds.leaving().collect::<Vec<_>>() {
+            let at_ms = future.state.pods[pod].deletion_ms.unwrap_or(0);
+            let at_ms = at_ms.max(basis.now_ms.saturating_add(LEAVING_MS));
+            future.let_leave(at_ms, &[pod]);
         }
+        future
     }
 
     /// When the future begins.
@@ -131,15 +140,23 @@ impl<'a> Future<'a> {
     }
 
     /// Lets pods leave at a time that have a place.
-    pub(super) fn let_leave(&mut self, at_ms: UnixMs, pods: Vec<PodId>) {
+    pub(super) fn let_leave(&mut self, at_ms: UnixMs, pods: &[PodId]) {
+        let gangs = pods.iter().filter_map(|pod| self.state.pods[*pod].gang());
+        self.divided.extend(gangs);
         self.others.entry(at_ms).or_default().extend(pods);
     }
 
     /// Lets everything leave that is expected to leave by a time.
     pub(super) fn advance(&mut self, to_ms: UnixMs) {
         while let Some((_, gang)) = self.running.next_if(|(end_ms, _)| *end_ms <= to_ms) {
-            let members = self.state.gangs[gang].members.clone();
-            self.end(&members);
+            let members = &self.state.gangs[gang].members;
+            if self.divided.contains(&gang) {
+                let members = members.clone();
+                self.end(&members);
+            } else {
+                self.work += END_WORK * members.len() as u64;
+                self.txn.end_gang(self.state, gang);
+            }
         }
         while let Some(entry) = self.others.first_entry()
             && *entry.key() <= to_ms
@@ -188,7 +205,8 @@ impl<'a> Future<'a> {
         let places = self.txn.placed_since(begin).to_vec();
         let end_ms = start.end_ms();
         if end_ms < UnixMs::MAX {
-            self.let_leave(end_ms, places.iter().map(|(pod, _)| *pod).collect());
+            let pods: Vec<PodId> = places.iter().map(|(pod, _)| *pod).collect();
+            self.let_leave(end_ms, &pods);
         }
         Ok(places)
     }

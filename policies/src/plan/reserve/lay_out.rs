@@ -52,9 +52,9 @@ fn lay_out_on(
     let mut order: Vec<usize> = (0..starts.len()).collect();
     order.sort_by_key(|index| starts[*index].at_ms);
     let mut places: Vec<Places> = vec![Places::new(); starts.len()];
-    let mut future = Future::begin(state, basis, nodes);
+    let mut future = Future::begin(state, basis, nodes, starts);
     if let Some((end_ms, pods)) = present {
-        future.let_leave(end_ms, pods);
+        future.let_leave(end_ms, &pods);
     }
     let mut failed = None;
     for (before, index) in order.into_iter().enumerate() {

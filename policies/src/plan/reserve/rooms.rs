@@ -140,7 +140,7 @@ fn count_on(
         until_ms,
         ..Room::default()
     };
-    let mut future = Future::begin(state, basis, nodes);
+    let mut future = Future::begin(state, basis, nodes, promised);
     let all_placed = walk(&mut future, promised, until_ms, |at_ms, future, to_come| {
         let areas = need.areas.iter();
         let fits = areas.map(|area| place::counted(future.state, need.class, *area));
@@ -165,7 +165,7 @@ pub(super) fn times(
     times_max: usize,
 ) -> Points {
     let mut points = Points::new();
-    let mut future = Future::begin(state, basis, Nodes::Kept);
+    let mut future = Future::begin(state, basis, Nodes::Kept, promised);
     walk(&mut future, promised, UnixMs::MAX, |at_ms, _, _| {
         points.push((at_ms, true));
         points.len() < times_max
