@@ -18,6 +18,7 @@ use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
 use crate::state::cards::Cards;
 use crate::state::minima::Minimum;
+use crate::state::node::Node;
 use crate::state::pod::{Pod, Stage};
 use crate::state::shared::{NodeVolumes, Use};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
@@ -74,8 +75,7 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
         for (resource, taken) in shared.taken() {
             *used.entry(resource).or_insert(0) += taken.used;
         }
-        let mut cards = Cards::default();
-        cards.set(node.known.as_ref().map_or(&[], |known| &known.facts.cards));
+        let mut cards = named_cards(state, node);
         for pod in expected {
             let class = &state.classes[state.pods[pod].class];
             for (resource, amount) in class.apart() {
@@ -83,6 +83,7 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
             }
             cards.take(&state.pods[pod].cards);
         }
+        overlaps(state, node, found);
         if cards != node.cards {
             found.push(format!(
                 "I1: node {} counts other parts of cards as used than its pods hold",
@@ -115,6 +116,34 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
     }
     for node in on_node.into_keys() {
         found.push(format!("I1: pods are on node {node:?}, which is not known"));
+    }
+}
+
+/// The cards that a node names, with nothing taken of them.
+fn named_cards(state: &ClusterState, node: &Node) -> Cards {
+    let mut cards = Cards::default();
+    let named = node.known.as_ref();
+    let named = named.map_or(&[][..], |known| &known.facts.cards);
+    cards.set(named, &mut state.mig_models.clone());
+    cards
+}
+
+/// I1: of the memory slices of a card in MIG mode, none is chosen for two pods.
+fn overlaps(state: &ClusterState, node: &Node, found: &mut Vec<String>) {
+    let mut taken: BTreeMap<&str, u8> = BTreeMap::new();
+    let pods = node.pods.iter().map(|pod| &state.pods[*pod]);
+    let assumed = pods.filter(|pod| matches!(pod.stage, Stage::Assumed(_)));
+    for part in assumed.flat_map(|pod| pod.cards.iter()) {
+        let mask = taken.entry(&part.card).or_default();
+        for instance in &part.instances {
+            if *mask & instance.placement.mask() != 0 {
+                let (card, name) = (&part.card, &node.name);
+                found.push(format!(
+                    "I1: two pods get one place of card {card} of {name}"
+                ));
+            }
+            *mask |= instance.placement.mask();
+        }
     }
 }
 

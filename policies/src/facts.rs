@@ -17,6 +17,7 @@ mod duration;
 mod feature;
 mod gang;
 mod labels;
+mod mig;
 mod node;
 mod node_term;
 mod numa;
@@ -46,6 +47,7 @@ pub use gang::{
     TopologyConstraint,
 };
 pub use labels::{CONTROLLER, PodLabels};
+pub use mig::{CardModes, MIG_SLICES, MigInstance, MigPlacement, MigProfile};
 pub use node::{
     ConditionStatus, HAMI_REGISTER, NodeCondition, NodeFacts, NodeImage, Readiness, Taint,
     TaintEffect, TopologyFacts, TopologyLevel,

@@ -56,6 +56,7 @@ use alloc::{
     vec::Vec,
 };
 use budgets::Budgets;
+use cards::MigModels;
 use class::Class;
 use domains::FreeNodes;
 use footprints::Footprints;
@@ -117,6 +118,8 @@ pub(crate) struct ClusterState {
     relations: Relations,
     pub(crate) storage: Storage,
     images: Images,
+    /// The profiles of cards in MIG mode.
+    pub(crate) mig_models: MigModels,
     /// Nodes that ask pods to go elsewhere if they can.
     softly_tainted: BTreeSet<NodeId>,
     pub(crate) ailments: Ailments,
@@ -188,6 +191,7 @@ impl ClusterState {
             relations: Relations::new(),
             storage: Storage::default(),
             images: Images::default(),
+            mig_models: MigModels::default(),
             softly_tainted: BTreeSet::new(),
             ailments: Ailments::default(),
             numa: Numa::default(),

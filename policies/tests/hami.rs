@@ -8,8 +8,9 @@
 
 use flate2::read::GzDecoder;
 use gpu_batch_policies::facts::{
-    CARD_RULES, CardClosed, CardFacts, CardMemory, CardNeed, CardPart, CardRule, CardTerms,
-    ContainerCards, ContainerRole, HAMI_REGISTER, NodeFacts, PodFacts,
+    CARD_RULES, CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardPart, CardRule,
+    CardTerms, ContainerCards, ContainerRole, HAMI_REGISTER, MigInstance, MigPlacement, MigProfile,
+    NodeFacts, PodFacts,
 };
 use gpu_batch_testing::{Sketch, World, node, pod};
 use serde_json::Value;
@@ -24,6 +25,9 @@ const ORDERING: [&str; 3] = [
     "hami.io/gpu-scheduler-policy",
     "hami.io/device-scoring-weights",
 ];
+
+/// The annotation about the modes of cards.
+const MODE: &str = "nvidia.com/vgpu-mode";
 
 /// The directory of the cases, if it is there.
 fn directory() -> Option<PathBuf> {
@@ -66,10 +70,11 @@ fn containers(case: &Value) -> Result<Vec<ContainerCards>, &'static str> {
         .into_iter()
         .flat_map(|annotations| annotations.keys());
     let policy = annotation(pod, "hami.io/gpu-scheduler-policy");
-    if !keys.all(|key| ORDERING.contains(&&**key) || CARD_RULES.contains(&&**key))
-        || ["mutex", "numa"].iter().any(|it| policy.contains(it))
-    {
-        return Err("annotations that are not supported: numa-bind, vgpu-mode, mutex, numa");
+    let known = |key: &&String| {
+        ORDERING.contains(&&***key) || CARD_RULES.contains(&&***key) || **key == MODE
+    };
+    if !keys.all(|key| known(&key)) || ["mutex", "numa"].iter().any(|it| policy.contains(it)) {
+        return Err("annotations that are not supported: numa-bind, mutex, numa");
     }
     let inits = list(&pod["spec"]["initContainers"]).count();
     let asks = list(&answer["requests"]).enumerate();
@@ -116,6 +121,34 @@ fn rules(pod: &Value) -> Vec<CardRule> {
     rules.into_iter().flatten().collect()
 }
 
+/// Whether cards in MIG mode will do for the pod. Without a word HAMi takes both.
+fn modes(pod: &Value) -> Result<CardModes, &'static str> {
+    let text = annotation(pod, MODE);
+    match (text.contains("hami-core"), text.contains("mig")) {
+        _ if text.is_empty() => Ok(CardModes::Any),
+        (true, true) => Ok(CardModes::Any),
+        (true, false) => Ok(CardModes::Shared),
+        (false, true) => Ok(CardModes::Mig),
+        (false, false) => Err("a mode that is not supported"),
+    }
+}
+
+fn placement(value: &Value) -> MigPlacement {
+    let [start, size] = ["start", "size"].map(|key| value[key].as_u64().unwrap_or(0));
+    MigPlacement::new(start.try_into().unwrap(), size.try_into().unwrap()).unwrap()
+}
+
+/// What a card in MIG mode can be cut into.
+fn profiles(card: &Value) -> Vec<MigProfile> {
+    let profiles = list(&card["migProfiles"]).map(|profile| MigProfile {
+        name: profile["name"].as_str().unwrap().into(),
+        memory_mib: profile["memoryMB"].as_u64().unwrap(),
+        thousandths: 10 * u32::try_from(profile["core"].as_u64().unwrap()).unwrap(),
+        placements: list(&profile["placements"]).map(placement).collect(),
+    });
+    profiles.collect()
+}
+
 /// The cards of a node.
 fn cards(object: &Value) -> Result<Vec<CardFacts>, &'static str> {
     let register = annotation(object, HAMI_REGISTER);
@@ -126,19 +159,18 @@ fn cards(object: &Value) -> Result<Vec<CardFacts>, &'static str> {
     let cards = cards.iter().map(|card| {
         let number = |key: &str| card[key].as_u64().unwrap_or(0);
         let id = card["id"].as_str().unwrap_or_default();
-        if card["mode"]
-            .as_str()
-            .is_some_and(|mode| mode != "hami-core")
-        {
-            return Err("a card in another mode");
-        }
+        let profiles = match card["mode"].as_str() {
+            None | Some("hami-core") => Vec::new(),
+            Some("mig") if card["migProfiles"].is_array() => profiles(card),
+            Some(_) => return Err("a card in another mode"),
+        };
         let model = card["type"].as_str().unwrap_or_default();
         if !model.to_lowercase().contains("nvidia") {
             return Err("a card that HAMi does not see, because its model does not name NVIDIA");
         }
         let closed = if card["health"] != true {
             Some(CardClosed::Unhealthy)
-        } else if cordon.split(',').any(|cordoned| cordoned == id) {
+        } else if cordon.split(',').any(|cordoned| cordoned.trim() == id) {
             Some(CardClosed::Cordoned)
         } else {
             None
@@ -150,6 +182,7 @@ fn cards(object: &Value) -> Result<Vec<CardFacts>, &'static str> {
             thousandths: u32::try_from(number("devcore") * 10).unwrap(),
             slots: u32::try_from(number("count")).unwrap(),
             numa: u32::try_from(number("numa")).unwrap(),
+            profiles,
             closed,
         })
     });
@@ -206,7 +239,24 @@ fn held(object: &Value) -> Result<Vec<CardPart>, &'static str> {
             *total = amount.max(*total);
         }
     }
+    let mut instances: BTreeMap<String, Vec<MigInstance>> = BTreeMap::new();
+    let text = annotation(object, "hami.io/vgpu-mig-allocations");
+    let listed: Value = serde_json::from_str(text).unwrap_or_default();
+    for instance in list(&listed) {
+        let card = instance["gpuUUID"].as_str().unwrap();
+        if !sum.contains_key(card) {
+            return Err("an instance on a card that the pod has no part of");
+        }
+        instances
+            .entry(card.to_owned())
+            .or_default()
+            .push(MigInstance {
+                placement: placement(&instance["placement"]),
+                profile: instance["profile"].as_str().unwrap().into(),
+            });
+    }
     let part = |(card, [slots, thousandths, memory_mib]): (String, [u64; 3])| CardPart {
+        instances: instances.remove(&card).unwrap_or_default(),
         card: card.into(),
         slots: u32::try_from(slots).unwrap(),
         thousandths: u32::try_from(thousandths).unwrap(),
@@ -248,7 +298,7 @@ fn holders(case: &Value, node: &str) -> Result<Vec<Sketch<PodFacts>>, &'static s
 }
 
 /// A pod whose containers ask for cards.
-fn asking(containers: &[ContainerCards], rules: &[CardRule]) -> Sketch<PodFacts> {
+fn asking(containers: &[ContainerCards], rules: &[CardRule], modes: CardModes) -> Sketch<PodFacts> {
     let sum = |role| {
         let of_role = containers.iter().filter(move |it| it.role == role);
         of_role.map(|it| u64::from(it.need.count()))
@@ -265,6 +315,7 @@ fn asking(containers: &[ContainerCards], rules: &[CardRule]) -> Sketch<PodFacts>
         shape.card_terms = CardTerms {
             containers,
             rules: rules.to_vec(),
+            modes,
             order: None,
         }
         .boxed();
@@ -305,6 +356,16 @@ struct Compared {
     more_found: usize,
     /// What each container is told was compared, too.
     written: usize,
+    /// The pod fits on a card in MIG mode for both.
+    cut: usize,
+    /// As many profiles as HAMi's were chosen.
+    profiles: usize,
+    /// HAMi gives an init container and a later one the same instance.
+    kept_out: usize,
+    /// HAMi gives an instance with less computing power than is asked for.
+    weaker: usize,
+    /// HAMi counts a percentage of more memory than all instances have together.
+    percent: usize,
     wrong: Vec<String>,
 }
 
@@ -315,19 +376,38 @@ impl Compared {
             .iter()
             .filter(|it| it.role == ContainerRole::Main);
         let several = beside.count() > 1;
+        let mut modes = modes(&case["input"]["pod"])?;
+        let mut roles = containers.iter().map(|it| it.role);
+        let is_kept_out = modes == CardModes::Any && roles.any(|it| it == ContainerRole::Init);
+        if is_kept_out {
+            modes = CardModes::Shared;
+        }
+        let asks_power = containers.iter().any(|it| it.need.thousandths() > 0);
+        let percent = |it: &ContainerCards| matches!(it.need.memory(), CardMemory::Percent(_));
+        let asks_percent = containers.iter().any(percent);
         let mut verdicts = Vec::new();
         for object in list(&case["input"]["nodes"]) {
             let name = object["metadata"]["name"].as_str().unwrap();
-            let asking = asking(&containers, &rules(&case["input"]["pod"]));
+            let asking = asking(&containers, &rules(&case["input"]["pod"]), modes);
             let ours = given(object, holders(case, name)?, asking)?;
-            verdicts.push((&case["answer"]["nodes"][name], ours));
+            let is_mig = cards(object)?.iter().any(|card| !card.profiles.is_empty());
+            verdicts.push((&case["answer"]["nodes"][name], ours, is_mig));
         }
-        for (theirs, ours) in verdicts {
+        for (theirs, ours, is_mig) in verdicts {
             match (&ours, theirs["fit"] == true) {
+                (Some(ours), true) if is_mig => {
+                    self.cut += 1;
+                    if !asks_power && !asks_percent {
+                        self.compare_profiles(case, ours, &theirs["devices"]);
+                    }
+                }
                 (Some(ours), true) => {
                     self.fit += 1;
                     self.compare_entries(case, ours, &theirs["devices"]);
                 }
+                (None, true) if is_mig && is_kept_out => self.kept_out += 1,
+                (None, true) if is_mig && asks_power => self.weaker += 1,
+                (Some(_), false) if is_mig && asks_percent => self.percent += 1,
                 (None, false) => self.refused += 1,
                 (Some(_), false) if several => self.more_found += 1,
                 _ => self
@@ -336,6 +416,25 @@ impl Compared {
             }
         }
         Ok(())
+    }
+
+    /// Compares the profiles of instances, where all devices are instances for both: which of the
+    /// cards is taken first depends on their order.
+    fn compare_profiles(&mut self, case: &Value, ours: &[Vec<CardPart>], theirs: &Value) {
+        let theirs = list(theirs).flat_map(list);
+        let theirs: Option<Vec<&str>> = theirs.map(|device| device["profile"].as_str()).collect();
+        let ours = ours.iter().flatten();
+        let ours = ours.map(|part| part.instances.first().map(|it| &*it.profile));
+        let ours: Option<Vec<&str>> = ours.collect();
+        if let Some((mut ours, mut theirs)) = ours.zip(theirs) {
+            ours.sort_unstable();
+            theirs.sort_unstable();
+            self.profiles += 1;
+            if ours != theirs {
+                self.wrong
+                    .push(format!("{}: {ours:?}, {theirs:?}", case["id"]));
+            }
+        }
     }
 
     /// Compares what each container is told. Where some ask for no cards, HAMi's entries are those
@@ -388,15 +487,27 @@ fn a_pod_fits_where_hami_says_so() {
         refused,
         more_found,
         written,
+        cut,
+        profiles,
+        kept_out,
+        weaker,
+        percent,
         wrong,
     } = compared;
     println!(
         "the pod fits on {fit} nodes, and does not on {refused}; on {more_found} HAMi finds no \
          cards for a later container; {written} times what containers are told was compared"
     );
+    println!(
+        "beside cards in MIG mode it fits {cut} times, {profiles} times with the profiles compared; \
+         {kept_out} times HAMi gives two containers one instance, {weaker} times less power than \
+         asked for, and {percent} times no instance where \
+         a percentage is asked for"
+    );
     for (why, number) in left_out {
         println!("{number} cases left out: {why}");
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(wrong.is_empty(), "{} {wrong:#?}", wrong.len());
     assert!(fit > 200 && refused > 200 && written > 100 && more_found < 30);
+    assert!(cut > 80 && profiles > 30);
 }

@@ -230,6 +230,7 @@ impl Sketch<PodFacts> {
                     Some(CardMemory::Mib(memory_mib)) => memory_mib,
                     _ => 0,
                 },
+                instances: Vec::new(),
             };
             pod.cards = cards.iter().map(part).collect();
         })

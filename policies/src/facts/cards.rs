@@ -4,7 +4,7 @@
 //! plugin of HAMi does, the one behind plain `nvidia.com/gpu` does not. A simulated cluster always
 //! does.
 
-use super::{ContainerRole, UnixMs};
+use super::{CardModes, ContainerRole, MigInstance, MigProfile, UnixMs};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -27,6 +27,8 @@ pub struct CardFacts {
     pub slots: u32,
     /// The number of the NUMA node that the card is attached to.
     pub numa: u32,
+    /// What instances a card in MIG mode can be cut into; empty: the card is not in MIG mode.
+    pub profiles: Vec<MigProfile>,
     /// Why no new pod may use the card; `None`: pods may.
     pub closed: Option<CardClosed>,
 }
@@ -42,6 +44,7 @@ impl CardFacts {
             thousandths: WHOLE_CARD.into(),
             slots: u32::MAX,
             numa: 0,
+            profiles: Vec::new(),
             closed: None,
         }
     }
@@ -54,7 +57,7 @@ pub enum CardClosed {
     Unhealthy,
     /// An administrator has closed the card.
     Cordoned,
-    /// The card is shared in a way that is not supported, such as MIG.
+    /// The card is shared in a way that is not supported, such as MIG without a list of profiles.
     OtherMode,
 }
 
@@ -69,6 +72,8 @@ pub struct CardPart {
     pub thousandths: u32,
     /// The memory, in MiB.
     pub memory_mib: u64,
+    /// The instances that the pod holds of a card in MIG mode, by place.
+    pub instances: Vec<MigInstance>,
 }
 
 /// The lock under which cards of a node are assigned: the annotation `hami.io/mutex.lock`. HAMi's
@@ -158,6 +163,8 @@ pub struct CardTerms {
     pub containers: Vec<ContainerCards>,
     /// Which cards will do: those that all rules allow. Each kind at most once, in HAMi's order.
     pub rules: Vec<CardRule>,
+    /// Whether cards in MIG mode will do.
+    pub modes: CardModes,
     /// Which of the cards with room are taken first; `None`: those that the placement says.
     pub order: Option<CardOrder>,
 }
@@ -173,11 +180,17 @@ impl CardTerms {
     /// up to 16 cards.
     pub(crate) fn is_searched_whole(&self) -> bool {
         let beside = self.containers.iter();
-        let beside = beside.filter(|container| container.role != ContainerRole::Init);
+        let beside = beside.filter(|container| self.stays(container.role));
         beside
             .map(|container| container.need.count())
             .fold(0, u16::saturating_add)
             <= 3
+    }
+
+    /// Whether a container with cards keeps them while the containers after it run. An instance of
+    /// MIG belongs to one container alone.
+    pub(crate) fn stays(&self, role: ContainerRole) -> bool {
+        role != ContainerRole::Init || self.modes != CardModes::Shared
     }
 
     /// The most computing power, in thousandths of a card, that the containers use at a time; 0
@@ -260,7 +273,8 @@ pub enum CardOrder {
     Spread,
 }
 
-/// What a container asks of cards: the same of each of a number of different cards.
+/// What a container asks of cards: the same of each of a number of different cards. Of a card in
+/// MIG mode it may get several instances, each of which counts as a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CardNeed {
     count: u16,

@@ -13,6 +13,14 @@ pub(crate) enum CardShortage {
     Memory,
     /// Freedom from HAMi's own scheduler, which gives the same cards to pods of its own.
     OwnScheduler,
+    /// Cards that are not in MIG mode.
+    Shared,
+    /// Cards in MIG mode.
+    Mig,
+    /// Profiles of MIG that are large enough.
+    Profile,
+    /// Free places for instances of MIG that are large enough.
+    Place,
     /// Cards that the rule of this annotation allows.
     Ruled(&'static str),
     /// Open cards, or several of the others.
@@ -24,6 +32,12 @@ impl fmt::Display for CardShortage {
         formatter.write_str(match self {
             Self::Ruled(annotation) => {
                 return write!(formatter, "had too few cards that {annotation} allows");
+            }
+            Self::Shared => "had too few cards that are not in MIG mode",
+            Self::Mig => "had too few cards in MIG mode",
+            Self::Profile => "had too few cards with a MIG profile that is large enough",
+            Self::Place => {
+                "had too few free places on its cards for MIG instances that are large enough"
             }
             Self::OwnScheduler => "had pods of HAMi's own scheduler",
             Self::Slots => "had too few cards with a free slot",

@@ -4,18 +4,27 @@
 //! Txn chooses cards (`ClusterState::choose_cards`) and gives them back; the Bind command carries
 //! them.
 //!
-//! Source of what fits beside what: `Fit` of HAMi's scheduler, for cards in its mode `hami-core`.
+//! A card in MIG mode is cut into instances, and only their places count.
+//!
+//! Source of what fits beside what: `Fit` of HAMi's scheduler.
 
+mod mig;
 mod several;
+mod shortage;
+mod used;
 
-use crate::facts::{CardFacts, CardNeed, CardPart, CardRule, CardTerms, WHOLE_CARD};
+use crate::facts::{CardFacts, CardModes, CardNeed, CardPart, CardTerms, MigInstance, WHOLE_CARD};
 use crate::filter::CardShortage;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
-pub(crate) use several::Held;
+use mig::MigModel;
+pub(crate) use mig::MigModels;
+pub(crate) use several::{Held, merged};
 use smallvec::SmallVec;
+use used::Used;
 
 /// The cards of a node. Pods may hold cards that the node does not name, or not any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,21 +52,14 @@ struct Card {
 }
 
 /// What a card has to give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Size {
     memory_mib: u64,
     thousandths: u32,
     slots: u32,
     is_open: bool,
-}
-
-/// The taken part of a card: the exact sums over the pods that hold the card. Pods of other
-/// schedulers may use more than the card has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-struct Used {
-    memory_mib: u128,
-    thousandths: u64,
-    slots: u64,
+    /// What the card can be cut into; `None`: it is not in MIG mode.
+    mig: Option<Arc<MigModel>>,
 }
 
 /// The sort of a pod in the eyes of GPU clustering.
@@ -78,6 +80,27 @@ pub(crate) struct Fitting {
     pub(crate) free: u16,
     /// How many pods of the sort fit on it.
     fits: u64,
+    /// Of a card in MIG mode: how many places for later instances one more costs. A container may
+    /// have several instances.
+    pub(crate) loss: Option<u16>,
+}
+
+impl Fitting {
+    fn new(position: usize, size: &Size, used: Used, need: &CardNeed) -> Self {
+        let chosen = size.mig.as_ref();
+        let chosen = chosen.map(|model| model.choose(used.occupied(), need));
+        Self {
+            position,
+            free: free_of(size, used),
+            fits: size.fits(used, need),
+            loss: chosen.map(|chosen| chosen.map_or(0, |chosen| chosen.loss)),
+        }
+    }
+
+    /// The fits of a card, see [`pods_that_fit`].
+    fn fits(&self) -> Fits {
+        (self.fits, self.loss.is_some())
+    }
 }
 
 impl Sort {
@@ -98,36 +121,71 @@ impl Sort {
 }
 
 impl Size {
-    fn of(facts: &CardFacts) -> Self {
+    fn of(facts: &CardFacts, models: &mut MigModels) -> Self {
         Self {
             memory_mib: facts.memory_mib,
             thousandths: facts.thousandths,
             slots: facts.slots,
             is_open: facts.closed.is_none(),
+            mig: models.get(&facts.profiles),
         }
     }
 
     /// Whether this is more than another size, of anything.
-    fn exceeds(&self, before: Option<Self>) -> bool {
+    fn exceeds(&self, before: Option<&Self>) -> bool {
         let Some(before) = before else { return true };
         self.memory_mib > before.memory_mib
             || self.thousandths > before.thousandths
             || self.slots > before.slots
             || self.is_open && !before.is_open
+            || self.mig != before.mig
     }
 
+    /// Of a card in MIG mode, what instances can still have.
     fn free_thousandths(&self, used: Used) -> u64 {
-        match self.is_open {
-            true => u64::from(self.thousandths).saturating_sub(used.thousandths),
-            false => 0,
+        match &self.mig {
+            _ if !self.is_open => 0,
+            Some(model) => model.power(used.occupied()).into(),
+            None => u64::from(self.thousandths).saturating_sub(used.thousandths),
         }
     }
 
     /// How many times what a request asks of one card fits beside what is used.
     fn fits(&self, used: Used, request: &CardNeed) -> u64 {
+        if let Some(model) = &self.mig {
+            return match self.is_open {
+                true => model.count(used.occupied(), request),
+                false => 0,
+            };
+        }
         let rooms = self.rooms(used, request);
         // tests plant bugs here: room-on-a-card
         rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
+    }
+
+    /// As [`Size::fits`], and whether a container may have several parts of the card.
+    fn fits_of(&self, used: Used, request: &CardNeed) -> Fits {
+        (self.fits(used, request), self.mig.is_some())
+    }
+
+    /// What a request takes of the card beside what is used, and the instance if the card is in MIG
+    /// mode. There is room for it.
+    fn device(&self, used: Used, need: &CardNeed) -> (Used, Option<MigInstance>) {
+        let chosen = self.mig.as_ref();
+        let chosen = chosen.and_then(|model| model.choose(used.occupied(), need));
+        match chosen {
+            Some(chosen) => {
+                let instance = MigInstance {
+                    placement: chosen.placement,
+                    profile: chosen.profile.name.clone(),
+                };
+                (
+                    Used::of_instance(chosen.profile, chosen.placement),
+                    Some(instance),
+                )
+            }
+            None => (Used::of_share(need, self.memory_mib), None),
+        }
     }
 
     /// How many times what a request asks of one card fits beside what is used, by slots, computing
@@ -158,32 +216,29 @@ impl Size {
         ]
     }
 
+    /// Whether pods hold more than the card has.
     fn is_exceeded_by(&self, used: Used) -> bool {
-        used.thousandths > self.thousandths.into()
-            || used.memory_mib > self.memory_mib.into()
-            || used.slots > self.slots.into()
-    }
-}
-
-impl Used {
-    fn add(&mut self, part: &CardPart) {
-        self.memory_mib += u128::from(part.memory_mib);
-        self.thousandths += u64::from(part.thousandths);
-        self.slots += u64::from(part.slots);
+        match self.mig {
+            Some(_) => used.is_overlapping(),
+            None => {
+                used.thousandths > self.thousandths.into()
+                    || used.memory_mib > self.memory_mib.into()
+                    || used.slots > self.slots.into()
+            }
+        }
     }
 
-    fn remove(&mut self, part: &CardPart) {
-        // tests plant bugs here: part-of-a-card
-        self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());
-        self.thousandths = self.thousandths.saturating_sub(part.thousandths.into());
-        self.slots = self.slots.saturating_sub(part.slots.into());
+    /// Whether a pod cannot have what it holds of the card, of which so much is used.
+    fn fails(&self, used: Used, part: &CardPart) -> bool {
+        let is_cut = part.instances.is_empty() == self.mig.is_none();
+        !self.is_open || !is_cut || self.is_exceeded_by(used)
     }
 }
 
 impl Cards {
     /// Replaces the cards that the node names. Returns whether they are more, or any has more of
     /// anything.
-    pub(crate) fn set(&mut self, facts: &[CardFacts]) -> bool {
+    pub(crate) fn set(&mut self, facts: &[CardFacts], models: &mut MigModels) -> bool {
         let named = self.cards.iter().filter(|card| card.size.is_some());
         let before: SmallVec<[Card; 8]> = named.cloned().collect();
         for card in &mut self.cards {
@@ -192,11 +247,11 @@ impl Cards {
         }
         let mut grew = false;
         for one in facts {
-            let size = Size::of(one);
+            let size = Size::of(one, models);
             let model = one.model.to_ascii_lowercase().into_boxed_str();
             let known = before.binary_search_by(|card| card.id.cmp(&one.id));
             let known = known.ok().map(|position| &before[position]);
-            grew |= size.exceeds(known.and_then(|card| card.size));
+            grew |= size.exceeds(known.and_then(|card| card.size.as_ref()));
             grew |= known.is_some_and(|card| card.model != model);
             let position = self.enter(&one.id);
             self.cards[position].model = model;
@@ -304,45 +359,45 @@ impl Cards {
         terms: Option<&'a CardTerms>,
     ) -> impl Iterator<Item = Fitting> + 'a {
         let cards = self.allowed(terms);
-        let fitting = cards.map(move |(position, (_, size, used))| Fitting {
-            position,
-            free: free_of(size, used),
-            fits: size.fits(used, &request),
-        });
+        let fitting = cards
+            .map(move |(position, (_, size, used))| Fitting::new(position, size, used, &request));
         fitting.filter(|card| card.fits > 0)
     }
 
-    /// The parts that a pod gets on the cards at these positions, in the order of their ids.
+    /// The parts that a container gets on the cards at these positions, in the order of their ids.
+    /// A card in MIG mode may be there several times.
     pub(crate) fn parts(&self, request: &CardNeed, positions: &[usize]) -> Held {
-        let chosen = self.named().enumerate();
-        let chosen = chosen.filter(|(position, _)| positions.contains(position));
-        let part = |(_, (id, size, _)): (usize, (&str, Size, Used))| CardPart {
-            card: id.into(),
-            slots: 1,
-            thousandths: request.thousandths().into(),
-            memory_mib: request.memory().of_card(size.memory_mib),
-        };
-        Held::new(chosen.map(part).collect(), false)
+        let mut devices = Vec::with_capacity(positions.len());
+        for (position, (id, size, mut used)) in self.named().enumerate() {
+            for _ in positions.iter().filter(|chosen| **chosen == position) {
+                let (device, instance) = size.device(used, request);
+                used.raise_by(device);
+                devices.push(device.part(id, instance));
+            }
+        }
+        Held::of_container(devices)
     }
 
     /// Each named card: its id, what it has, and what is used of it.
-    fn named(&self) -> impl Iterator<Item = (&str, Size, Used)> {
+    fn named(&self) -> impl Iterator<Item = (&str, &Size, Used)> {
         let cards = self.cards.iter();
-        cards.filter_map(|card| Some((&*card.id, card.size?, card.used)))
+        cards.filter_map(|card| Some((&*card.id, card.size.as_ref()?, card.used)))
     }
 
-    /// The named cards that the rules of a pod allow, each with its place among all named ones.
+    /// The named cards that a pod allows, each with its place among all named ones.
     fn allowed<'a>(
         &'a self,
         terms: Option<&'a CardTerms>,
-    ) -> impl Iterator<Item = (usize, (&'a str, Size, Used))> {
+    ) -> impl Iterator<Item = (usize, (&'a str, &'a Size, Used))> {
+        let modes = modes_of(terms);
         let rules = terms.map_or(&[][..], |terms| &terms.rules);
-        let named = self.cards.iter().filter(|card| card.size.is_some());
-        let allowed = named.enumerate().filter(move |(_, card)| {
+        let named = self.cards.iter();
+        let named = named.filter_map(|card| Some((card, card.size.as_ref()?)));
+        let allowed = named.enumerate().filter(move |(_, (card, size))| {
             let mut rules = rules.iter();
-            rules.all(|rule| rule.allows(&card.id, &card.model))
+            modes.allow(size.mig.is_some()) && rules.all(|rule| rule.allows(&card.id, &card.model))
         });
-        allowed.filter_map(|(position, card)| Some((position, (&*card.id, card.size?, card.used))))
+        allowed.map(|(position, (card, size))| (position, (&*card.id, size, card.used)))
     }
 
     /// How many more pods with this request fit beside the pods on the node. Where several
@@ -360,7 +415,7 @@ impl Cards {
             return self.pods_with_several(terms, most);
         }
         let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, used))| size.fits(used, request));
+        let fits = fits.map(|(_, (_, size, used))| size.fits_of(used, request));
         pods_that_fit(fits, request.count())
     }
 
@@ -370,7 +425,7 @@ impl Cards {
             return self.pods_with_several_empty(terms);
         }
         let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, _))| size.fits(Used::default(), request));
+        let fits = fits.map(|(_, (_, size, _))| size.fits_of(Used::default(), request));
         pods_that_fit(fits, request.count())
     }
 
@@ -384,45 +439,6 @@ impl Cards {
         }
     }
 
-    fn shortage_of_one(&self, request: &CardNeed, terms: Option<&CardTerms>) -> CardShortage {
-        if let Some(annotation) = self.ruled_out(request, terms) {
-            return CardShortage::Ruled(annotation);
-        }
-        let rooms = self.allowed(terms);
-        let rooms = rooms.map(|(_, (_, size, used))| size.rooms(used, request));
-        let rooms: SmallVec<[_; 8]> = rooms.collect();
-        let alone = [
-            CardShortage::Memory,
-            CardShortage::Power,
-            CardShortage::Slots,
-        ];
-        let would_do = |shortage: &CardShortage| {
-            let would_fit = rooms.iter().filter(|rooms| {
-                let others = rooms.iter().filter(|(of, _)| of != shortage);
-                others.map(|(_, room)| *room).min() > Some(0)
-            });
-            would_fit.count() >= usize::from(request.count())
-        };
-        alone
-            .into_iter()
-            .find(would_do)
-            .unwrap_or(CardShortage::Room)
-    }
-
-    /// The annotation of the first rule that, with those before it, leaves too few of the node's
-    /// cards; `None`: the rules leave enough, or the node has too few anyway.
-    fn ruled_out(&self, request: &CardNeed, terms: Option<&CardTerms>) -> Option<&'static str> {
-        let named = self.cards.iter().filter(|card| card.size.is_some());
-        let mut cards: SmallVec<[&Card; 8]> = named.collect();
-        let count = usize::from(request.count());
-        let mut rules = terms?.rules.iter().filter(|_| self.named >= count);
-        let rule = rules.find(|rule| {
-            cards.retain(|card| rule.allows(&card.id, &card.model));
-            cards.len() < count
-        });
-        rule.map(CardRule::annotation)
-    }
-
     /// Whether a pod cannot have what it holds: a card is closed or not named, more is taken of it
     /// than it has, or HAMi's own scheduler gives the cards away.
     pub(crate) fn fail(&self, parts: &[CardPart]) -> bool {
@@ -432,15 +448,15 @@ impl Cards {
             || parts.any(|part| {
                 let known = self.cards.binary_search_by(|card| card.id.cmp(&part.card));
                 let card = known.ok().map(|position| &self.cards[position]);
-                let size = card.and_then(|card| Some((card.size?, card.used)));
-                size.is_none_or(|(size, used)| !size.is_open || size.is_exceeded_by(used))
+                let size = card.and_then(|card| Some((card.size.as_ref()?, card.used)));
+                size.is_none_or(|(size, used)| size.fails(used, part))
             })
     }
 
     /// Adds what is free of each named card to a hash.
     pub(crate) fn hash_room(&self, hasher: &mut impl Hasher) {
         for card in self.cards.iter().filter(|card| card.size.is_some()) {
-            (&card.id, &card.model, card.size, card.used).hash(hasher);
+            (&card.id, &card.model, &card.size, card.used).hash(hasher);
         }
     }
 
@@ -462,22 +478,30 @@ impl Cards {
 }
 
 /// The free part of a card, in thousandths.
-fn free_of(size: Size, used: Used) -> u16 {
+fn free_of(size: &Size, used: Used) -> u16 {
     u16::try_from(size.free_thousandths(used)).unwrap_or(u16::MAX)
 }
 
-/// How many pods fit that take a part of each of `count` different cards, where the cards have room
-/// for `fits` parts: the largest number whose parts find enough cards if no card takes two parts of
-/// one pod.
-fn pods_that_fit(fits: impl Iterator<Item = u64>, count: u16) -> u64 {
+/// Which cards a pod allows by the way in which they are divided.
+fn modes_of(terms: Option<&CardTerms>) -> CardModes {
+    terms.map_or(CardModes::default(), |terms| terms.modes)
+}
+
+/// For how many parts a card has room, and whether a container may have several of them.
+type Fits = (u64, bool);
+
+/// How many pods fit that take `count` parts each, where the cards have room for `fits` parts: the
+/// largest number whose parts find enough cards if no card takes two parts of one pod, except cards
+/// of which a container may have several.
+fn pods_that_fit(fits: impl Iterator<Item = Fits>, count: u16) -> u64 {
     if count == 1 {
-        return fits.sum();
+        return fits.map(|(fits, _)| fits).sum();
     }
-    let fits: SmallVec<[u64; 8]> = fits.collect();
+    let fits: SmallVec<[Fits; 8]> = fits.collect();
     let count = u64::from(count);
-    let mut pods = fits.iter().sum::<u64>() / count;
+    let mut pods = fits.iter().map(|(fits, _)| fits).sum::<u64>() / count;
     loop {
-        let usable: u64 = fits.iter().map(|fits| (*fits).min(pods)).sum();
+        let usable: u64 = fits.iter().map(|fits| usable(*fits, pods)).sum();
         if usable / count >= pods {
             return pods;
         }
@@ -485,26 +509,33 @@ fn pods_that_fit(fits: impl Iterator<Item = u64>, count: u16) -> u64 {
     }
 }
 
+/// How many parts of a card so many pods can use.
+fn usable((fits, several): Fits, pods: u64) -> u64 {
+    if several { fits } else { fits.min(pods) }
+}
+
 /// The positions of the first `count` of these cards, except where that would leave room for fewer
-/// further pods than another choice: then fewer of the cards are taken that have little room.
+/// further pods than another choice: then fewer of the cards are taken that have little room. A
+/// card of which a container may have several parts is taken as often as it has room.
 pub(crate) fn first_that_spoil_nothing(cards: &[Fitting], count: u16) -> SmallVec<[usize; 8]> {
     let parts = u64::from(count);
-    let pods = pods_that_fit(cards.iter().map(|card| card.fits), count);
+    let pods = pods_that_fit(cards.iter().map(Fitting::fits), count);
     let others = pods.saturating_sub(1);
-    let room: u64 = cards.iter().map(|card| card.fits.min(others)).sum();
+    let room: u64 = cards.iter().map(|card| usable(card.fits(), others)).sum();
     // How many parts the further pods can do without.
     let mut spare = room.saturating_sub(parts * others);
     let mut chosen = SmallVec::new();
     for card in cards {
-        if chosen.len() == usize::from(count) {
-            break;
+        let (fits, several) = card.fits();
+        let is_needed = several || fits <= others;
+        let most = if several { fits } else { 1 };
+        for _ in 0..most {
+            if chosen.len() == usize::from(count) || is_needed && spare == 0 {
+                break;
+            }
+            spare -= u64::from(is_needed);
+            chosen.push(card.position);
         }
-        let is_needed = card.fits <= others;
-        if is_needed && spare == 0 {
-            continue;
-        }
-        spare -= u64::from(is_needed);
-        chosen.push(card.position);
     }
     chosen
 }

@@ -61,7 +61,8 @@ impl ClusterState {
             .as_deref()
             .map(|product| self.kinds.model(product));
         let node = &mut self.nodes[id];
-        let grew = node.set_allocatable(&amounts) | node.cards.set(&facts.cards);
+        let grew =
+            node.set_allocatable(&amounts) | node.cards.set(&facts.cards, &mut self.mig_models);
         let known = node.known.insert(KnownNode {
             facts,
             gpu,
@@ -117,7 +118,7 @@ impl ClusterState {
         self.nodes[id].known = None;
         self.charge_node(id);
         self.nodes[id].set_allocatable(&SmallVec::new());
-        self.nodes[id].cards.set(&[]);
+        self.nodes[id].cards.set(&[], &mut self.mig_models);
         self.read_cells(id);
         self.relabel(id);
         self.remove_from_topologies(id);

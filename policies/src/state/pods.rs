@@ -6,7 +6,7 @@ use super::pod::{Own, Pod, Stage};
 use crate::facts::PodShape;
 use crate::facts::{PodFacts, PodLabels, PodPhase, Uid};
 use crate::ids::{LabelSetId, NodeId, PodId};
-use crate::state::cards::Held;
+use crate::state::cards::{Held, merged};
 use crate::state::relations::ClassRelations;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -354,18 +354,7 @@ impl ClusterState {
 
 /// What a pod holds of cards by its facts, each card once, in the order of their ids.
 fn held(facts: &PodFacts) -> Held {
-    let mut parts = facts.cards.clone();
-    parts.sort_unstable();
-    parts.dedup_by(|next, part| {
-        let is_same = next.card == part.card;
-        if is_same {
-            part.slots = part.slots.saturating_add(next.slots);
-            part.thousandths = part.thousandths.saturating_add(next.thousandths);
-            part.memory_mib = part.memory_mib.saturating_add(next.memory_mib);
-        }
-        is_same
-    });
-    Held::new(parts.into(), facts.is_of_hami)
+    Held::new(merged(facts.cards.clone()).into(), facts.is_of_hami)
 }
 
 /// The part of a pod's record that only pods of ours have, from new facts. What only the engine

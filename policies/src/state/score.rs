@@ -111,7 +111,11 @@ fn sort_cards(
         | Placement::BestFit
         | Placement::DotProduct
         | Placement::GpuPacking
-        | Placement::GpuClustering => fitting.sort_by_key(|card| card.free),
+        | Placement::GpuClustering => {
+            // Cards in MIG mode are packed by what an instance costs of them.
+            let is_cut = fitting.iter().all(|card| card.loss.is_some());
+            fitting.sort_by_key(|card| (card.loss.filter(|_| is_cut), card.free));
+        }
         Placement::Spread => fitting.sort_by_key(|card| Reverse(card.free)),
         Placement::Random { seed } => {
             fitting.sort_by_key(|card| draw(!seed, uid, card.position as u64));

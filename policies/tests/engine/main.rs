@@ -19,6 +19,7 @@ mod gpus;
 mod health;
 mod histories;
 mod impossible;
+mod instances;
 mod layouts;
 mod line;
 mod locks;

@@ -7,14 +7,16 @@
 mod allocation;
 mod annotation;
 mod choice;
+mod instances;
 mod lock;
 mod register;
 mod request;
 
 pub(super) use allocation::parts;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
-pub(super) use annotation::MIG;
-pub(super) use choice::{ORDER, note_unknown_order, text_of, unsupported_order};
+pub(super) use choice::{
+    MODE, ORDER, note_unknown_order, text_of, unsupported_mode, unsupported_order,
+};
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;

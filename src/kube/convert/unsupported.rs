@@ -10,7 +10,7 @@ use crate::kube::objects::{Container, Pod};
 use gpu_batch_policies::facts::CARD_RULES;
 
 /// Annotations by which users ask other schedulers for certain cards.
-const ANNOTATIONS: [&str; 2] = ["nvidia.com/numa-bind", "nvidia.com/vgpu-mode"];
+const ANNOTATIONS: [&str; 1] = ["nvidia.com/numa-bind"];
 
 /// The fields of a pod that are not supported yet.
 pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
@@ -48,10 +48,6 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
         }
     }
     choice_of_cards(pod, &mut fields);
-    if pod.metadata.annotations.get(keys::GPU_SLICE) == Some(hami::MIG) {
-        let field = keys::annotation(keys::GPU_SLICE);
-        fields.push(format!("{field}: `{}`", hami::MIG).into());
-    }
     fields
 }
 
@@ -60,9 +56,10 @@ fn choice_of_cards(pod: &Pod, fields: &mut Vec<Box<str>>) {
     let annotations = &pod.metadata.annotations;
     if hami::wants_parts(pod) {
         fields.extend(hami::unsupported_order(annotations).map(Into::into));
+        fields.extend(hami::unsupported_mode(annotations).map(Into::into));
         return;
     }
-    let said = CARD_RULES.into_iter().chain([hami::ORDER]);
+    let said = CARD_RULES.into_iter().chain([hami::ORDER, hami::MODE]);
     let said = said.filter(|name| annotations.get(name).is_some());
     fields.extend(said.map(|name| keys::annotation(name).into()));
 }

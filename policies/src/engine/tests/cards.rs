@@ -3,11 +3,15 @@
 use super::{asking, card, node};
 use crate::audit;
 use crate::event::Object;
-use crate::facts::{CardClosed, CardFacts, CardMemory, CardNeed, NodeFacts, Placement, PodFacts};
+use crate::facts::{
+    CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardTerms, MigPlacement, MigProfile,
+    NodeFacts, Placement, PodFacts,
+};
 use crate::ids::PodId;
 use crate::state::ClusterState;
 use crate::state::node::Node;
 use crate::txn::Txn;
+use alloc::sync::Arc;
 use alloc::{format, string::String, vec::Vec};
 use proptest::prelude::*;
 
@@ -22,7 +26,41 @@ const PLACEMENTS: [Placement; 8] = [
     Placement::Random { seed: 7 },
 ];
 
-/// One node with a card, one with two, and one with more, of which one is closed.
+/// The profiles of a card with four slices, of an eighth, a half and all of its memory.
+fn profiles() -> Vec<MigProfile> {
+    let profile = |size: u8, starts: &[u8]| MigProfile {
+        name: format!("{size}g").into(),
+        memory_mib: 24 * u64::from(size),
+        thousandths: 250 * u32::from(size),
+        placements: starts
+            .iter()
+            .map(|start| MigPlacement {
+                start: *start,
+                size,
+            })
+            .collect(),
+    };
+    [
+        profile(1, &[0, 1, 2, 3]),
+        profile(2, &[0, 2]),
+        profile(4, &[0]),
+    ]
+    .into()
+}
+
+/// A pod that asks for cards of these modes.
+fn asking_of(number: u32, (need, modes): (CardNeed, CardModes)) -> PodFacts {
+    let mut pod = asking(number, need);
+    let terms = CardTerms {
+        modes,
+        ..CardTerms::default()
+    };
+    Arc::make_mut(&mut pod.shape).card_terms = terms.boxed();
+    pod
+}
+
+/// One node with a card, one with two, and one with more, of which one is closed and two are in MIG
+/// mode.
 fn nodes() -> impl Iterator<Item = Object> {
     let node = |number: u32| NodeFacts {
         cards: (0..=number)
@@ -30,6 +68,10 @@ fn nodes() -> impl Iterator<Item = Object> {
                 slots: 2 + number,
                 thousandths: if of_node == 1 { 1_500 } else { 1_000 },
                 closed: (of_node == 2).then_some(CardClosed::Cordoned),
+                profiles: match of_node {
+                    3 | 4 => profiles(),
+                    _ => Vec::new(),
+                },
                 ..card(of_node)
             })
             .collect(),
@@ -82,7 +124,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-fn requests() -> impl Strategy<Value = Vec<CardNeed>> {
+fn requests() -> impl Strategy<Value = Vec<(CardNeed, CardModes)>> {
     let memory = prop_oneof![
         Just(CardMemory::Any),
         (1..60u64).prop_map(CardMemory::Mib),
@@ -91,27 +133,36 @@ fn requests() -> impl Strategy<Value = Vec<CardNeed>> {
     let thousandths = prop_oneof![Just(0u64), 1..=1000u64, Just(1000u64)];
     let request = (1..=3u64, thousandths, memory)
         .prop_map(|(count, thousandths, memory)| CardNeed::new(count, thousandths, memory));
-    prop::collection::vec(request.prop_map(|request| request.unwrap()), 24)
+    let modes = prop_oneof![
+        Just(CardModes::Shared),
+        Just(CardModes::Mig),
+        Just(CardModes::Any)
+    ];
+    prop::collection::vec((request.prop_map(|request| request.unwrap()), modes), 24)
 }
 
 /// How many pods with this request fit on a node if each takes the cards with the most room for it.
-fn one_after_the_other(node: &Node, need: CardNeed) -> u64 {
+/// Of a card in MIG mode a pod may have several instances.
+fn one_after_the_other(node: &Node, need: CardNeed, terms: Option<&CardTerms>) -> u64 {
     let mut cards = node.cards.clone();
     let mut pods = 0;
     loop {
         let alone = CardNeed::new(1, need.thousandths().into(), need.memory()).unwrap();
         let mut fitting: Vec<(u64, usize)> = Vec::new();
-        for card in cards.fitting(alone, None) {
+        for card in cards.fitting(alone, terms) {
             let mut with_more = cards.clone();
             let mut room = 0;
             while with_more
-                .fitting(alone, None)
+                .fitting(alone, terms)
                 .any(|it| it.position == card.position)
             {
                 with_more.take(&with_more.parts(&alone, &[card.position]));
                 room += 1;
             }
-            fitting.push((room, card.position));
+            match card.loss {
+                None => fitting.push((room, card.position)),
+                Some(_) => fitting.extend((0..room).map(|_| (1, card.position))),
+            }
         }
         fitting.sort_unstable();
         if fitting.len() < usize::from(need.count()) {
@@ -137,7 +188,7 @@ proptest! {
 
     #[test]
     fn cards_are_given_back_exactly_and_never_given_twice(requests in requests(), steps in steps()) {
-        let pods = (0..).zip(&requests).map(|(n, request)| asking(n, *request));
+        let pods = (0..).zip(&requests).map(|(n, request)| asking_of(n, *request));
         let mut state = state_of(nodes().chain(pods.map(Object::Pod)));
         let ids: Vec<PodId> = state.pods.ids();
         let mut txn = Txn::default();
@@ -148,14 +199,17 @@ proptest! {
                     let node = state.node_ids[&*format!("n{node}")];
                     let class = &state.classes[state.pods[ids[pod]].class];
                     let need = class.cards.unwrap();
-                    let fits = state.nodes[node].cards.multiplicity(&need, None, u64::MAX);
-                    prop_assert_eq!(fits, one_after_the_other(&state.nodes[node], need));
+                    let terms = class.shape.card_terms.clone();
+                    let terms = terms.as_deref();
+                    let fits = state.nodes[node].cards.multiplicity(&need, terms, u64::MAX);
+                    prop_assert_eq!(fits, one_after_the_other(&state.nodes[node], need, terms));
                     if state.pods[ids[pod]].stage.node().is_none() && fits > 0 {
                         txn.place(&mut state, ids[pod], node, PLACEMENTS[placement]);
                         let parts = &state.pods[ids[pod]].cards;
-                        prop_assert_eq!(parts.len(), usize::from(need.count()));
+                        let slots: u32 = parts.iter().map(|part| part.slots).sum();
+                        prop_assert_eq!(slots, u32::from(need.count()));
                         prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
-                        let left = state.nodes[node].cards.multiplicity(&need, None, u64::MAX);
+                        let left = state.nodes[node].cards.multiplicity(&need, terms, u64::MAX);
                         prop_assert_eq!(left, fits - 1);
                     }
                 }
@@ -180,7 +234,7 @@ proptest! {
             Some(Object::Pod(PodFacts {
                 node: Some(state.nodes[node].name.clone()),
                 cards: pod.cards.to_vec(),
-                ..asking(n, *request)
+                ..asking_of(n, *request)
             }))
         });
         let restarted = state_of(nodes().chain(bound));

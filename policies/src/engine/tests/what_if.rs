@@ -89,6 +89,7 @@ fn drawn(number: u32, rng: &mut Rng) -> PodFacts {
     if on < 2 {
         let need = pod.shape.cards;
         pod.cards.push(CardPart {
+            instances: Vec::new(),
             card: format!("{}", rng.u8(0..4)).into(),
             slots: 1,
             thousandths: need.map_or(0, |need| need.thousandths().into()),

@@ -7,10 +7,11 @@
 //! Source: `calcScore` of HAMi's scheduler, which serves the containers in their order and never
 //! goes back on a choice. Here a choice that leaves a later container without cards is taken back:
 //! the search is exact while it has no more than [`STEPS_MAX`] steps, and then gives up. Its first
-//! descent is HAMi's. HAMi counts a sidecar as an init container; here it stays.
+//! descent is HAMi's. HAMi counts a sidecar as an init container; here it stays. So does an
+//! instance of MIG: it is the container's alone, whatever runs when.
 
-use super::{CardShortage, Cards, Fitting, Size, Used};
-use crate::facts::{CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole};
+use super::{CardShortage, Cards, Fitting, Size, Used, usable};
+use crate::facts::{CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole, MigInstance};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Deref;
@@ -50,6 +51,19 @@ impl Held {
         }
     }
 
+    /// What one container holds, device by device.
+    pub(super) fn of_container(devices: Vec<CardPart>) -> Self {
+        let is_simple = devices.is_sorted_by(|one, next| one.card < next.card);
+        if is_simple {
+            return Self::new(devices.into(), false);
+        }
+        Self {
+            parts: merged(devices.clone()).into(),
+            containers: Some(Box::new(Containers(Vec::from([devices])))),
+            by_hami: false,
+        }
+    }
+
     pub(super) fn is_by_hami(&self) -> bool {
         self.by_hami && !self.parts.is_empty()
     }
@@ -71,21 +85,49 @@ impl Deref for Held {
     }
 }
 
+/// Parts of cards, each card once, in the order of their ids: what each holds in all.
+pub(crate) fn merged(mut parts: Vec<CardPart>) -> Vec<CardPart> {
+    parts.sort_unstable();
+    parts.dedup_by(|next, part| {
+        let is_same = next.card == part.card;
+        if is_same {
+            part.slots = part.slots.saturating_add(next.slots);
+            part.thousandths = part.thousandths.saturating_add(next.thousandths);
+            part.memory_mib = part.memory_mib.saturating_add(next.memory_mib);
+            part.instances.append(&mut next.instances);
+            part.instances.sort_unstable();
+        }
+        is_same
+    });
+    parts
+}
+
 /// A card that will do: its place among those that the node names, what it has, and what is used.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Room<'a> {
     position: usize,
-    size: Size,
+    size: &'a Size,
     used: Used,
 }
 
-/// The cards of one container, as positions among the rooms.
-type Chosen = SmallVec<[usize; 2]>;
+/// The cards of a node that will do.
+type Rooms<'a> = SmallVec<[Room<'a>; 8]>;
+
+/// A card of a container: its position among the rooms, and what the container has of it.
+#[derive(Debug, Clone)]
+struct Device {
+    room: usize,
+    used: Used,
+    instance: Option<MigInstance>,
+}
+
+/// The cards of one container.
+type Chosen = SmallVec<[Device; 2]>;
 
 /// A search for the cards of one pod.
 struct Search<'a, Sort> {
-    rooms: SmallVec<[Room; 8]>,
-    containers: &'a [ContainerCards],
+    rooms: Rooms<'a>,
+    terms: &'a CardTerms,
     /// Brings the cards with room for a container in the order in which they are tried.
     sort: Sort,
     chosen: Vec<Chosen>,
@@ -98,19 +140,20 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
     /// Chooses cards for a container and all that follow. Which cards an init container gets is
     /// open until the others have theirs.
     fn place(&mut self, container: usize) -> bool {
-        let Some(ContainerCards { role, need }) = self.containers.get(container).copied() else {
+        let Some(ContainerCards { role, need }) = self.terms.containers.get(container).copied()
+        else {
             return true;
         };
         let fitting = self.fitting(need);
-        if fitting.len() < usize::from(need.count()) {
+        if most(&fitting) < u64::from(need.count()) {
             return false;
         }
         self.chosen.push(Chosen::new());
         let used = self.rooms.iter().map(|room| room.used).collect();
         self.before.push(used);
-        let is_placed = match role {
-            ContainerRole::Init => self.place(container + 1),
-            ContainerRole::Sidecar | ContainerRole::Main => self.pick(container, &fitting, 0),
+        let is_placed = match self.terms.stays(role) {
+            false => self.place(container + 1),
+            true => self.pick(container, &fitting, 0),
         };
         if !is_placed {
             self.chosen.pop();
@@ -120,20 +163,23 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
     }
 
     /// Chooses the rest of a container's cards from these, from one on.
-    fn pick(&mut self, container: usize, fitting: &[usize], from: usize) -> bool {
-        let need = self.containers[container].need;
+    fn pick(&mut self, container: usize, fitting: &[Fit], from: usize) -> bool {
+        let need = self.terms.containers[container].need;
         let missing = usize::from(need.count()) - self.chosen[container].len();
         if missing == 0 {
             return self.place(container + 1);
         }
-        for next in from..=fitting.len().saturating_sub(missing) {
-            let card = fitting[next];
+        for next in from..fitting.len() {
+            if most(&fitting[next..]) < missing as u64 {
+                break;
+            }
+            let (card, several) = (fitting[next].room, fitting[next].most > 1);
             let is_twin = |twin: usize| {
                 let (one, other) = (&self.rooms[twin], &self.rooms[card]);
                 one.size == other.size && one.used == other.used
             };
             // What was in vain with a card is in vain with one just like it.
-            if next > from && is_twin(fitting[next - 1]) {
+            if next > from && is_twin(fitting[next - 1].room) {
                 continue;
             }
             if self.steps == 0 {
@@ -141,9 +187,12 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
             }
             self.steps -= 1;
             let used = self.rooms[card].used;
-            self.rooms[card].take(need);
-            self.chosen[container].push(card);
-            if self.pick(container, fitting, next + 1) {
+            let device = self.rooms[card].take(card, need);
+            self.chosen[container].push(device);
+            let again = several && self.rooms[card].fits(need) > 0;
+            if again && self.pick(container, fitting, next)
+                || self.pick(container, fitting, next + 1)
+            {
                 return true;
             }
             self.chosen[container].pop();
@@ -154,16 +203,17 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
 
     /// The rooms with room for a container beside what is used now, in the order in which they are
     /// tried.
-    fn fitting(&mut self, need: CardNeed) -> SmallVec<[usize; 8]> {
+    fn fitting(&mut self, need: CardNeed) -> SmallVec<[Fit; 8]> {
         let rooms = self.rooms.iter().enumerate();
-        let fitting = rooms.map(|(position, room)| Fitting {
-            position,
-            free: super::free_of(room.size, room.used),
-            fits: room.size.fits(room.used, &need),
-        });
+        let fitting =
+            rooms.map(|(position, room)| Fitting::new(position, room.size, room.used, &need));
         let mut fitting: SmallVec<[Fitting; 8]> = fitting.filter(|card| card.fits > 0).collect();
         (self.sort)(&mut fitting);
-        fitting.iter().map(|card| card.position).collect()
+        let fit = |card: &Fitting| Fit {
+            room: card.position,
+            most: usable(card.fits(), 1),
+        };
+        fitting.iter().map(fit).collect()
     }
 
     /// What the pod holds of each room at most. Init containers get cards that the pod holds
@@ -172,32 +222,31 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
         let none = || core::iter::repeat_n(Used::default(), self.rooms.len());
         let (mut held, mut sidecars): (SmallVec<[Used; 8]>, SmallVec<[Used; 8]>) =
             (none().collect(), none().collect());
-        for (container, chosen) in self.containers.iter().zip(&self.chosen) {
-            for room in chosen {
-                let part = self.rooms[*room].part(container.need);
-                held[*room].raise_by(part);
-            }
+        for device in self.chosen.iter().flatten() {
+            held[device.room].raise_by(device.used);
         }
-        for (index, container) in self.containers.iter().enumerate() {
-            if container.role == ContainerRole::Init {
-                let free = self.fitting_before(index, container.need);
-                let more = |room: &usize| {
-                    let mut with = sidecars[*room];
-                    with.raise_by(self.rooms[*room].part(container.need));
-                    held[*room].lacks(with)
+        for (index, container) in self.terms.containers.iter().enumerate() {
+            let stays = self.terms.stays(container.role);
+            if !stays {
+                let free = self.fitting_before(index, container.need).into_iter();
+                let devices = free.map(|fit| self.rooms[fit.room].device(fit.room, container.need));
+                let more = |device: &Device| {
+                    let mut with = sidecars[device.room];
+                    with.raise_by(device.used);
+                    held[device.room].lacks(with)
                 };
-                let mut free: SmallVec<[usize; 8]> = free;
-                free.sort_by_key(more);
-                free.truncate(container.need.count().into());
-                self.chosen[index] = free.into_iter().collect();
+                let mut devices: SmallVec<[Device; 8]> = devices.collect();
+                devices.sort_by_key(more);
+                devices.truncate(container.need.count().into());
+                self.chosen[index] = devices.into_iter().collect();
             }
-            for room in &self.chosen[index] {
+            for Device { room, used, .. } in &self.chosen[index] {
                 let mut with = sidecars[*room];
-                with.raise_by(self.rooms[*room].part(container.need));
+                with.raise_by(*used);
                 match container.role {
-                    ContainerRole::Init => held[*room] = held[*room].max(with),
+                    ContainerRole::Init if !stays => held[*room] = held[*room].max(with),
                     ContainerRole::Sidecar => sidecars[*room] = with,
-                    ContainerRole::Main => {}
+                    ContainerRole::Init | ContainerRole::Main => {}
                 }
             }
         }
@@ -205,7 +254,7 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
     }
 
     /// The rooms that had room for a container when it begins.
-    fn fitting_before(&mut self, container: usize, need: CardNeed) -> SmallVec<[usize; 8]> {
+    fn fitting_before(&mut self, container: usize, need: CardNeed) -> SmallVec<[Fit; 8]> {
         let mut now: SmallVec<[Used; 8]> = SmallVec::new();
         for (room, before) in self.rooms.iter_mut().zip(&self.before[container]) {
             now.push(core::mem::replace(&mut room.used, *before));
@@ -218,44 +267,37 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
     }
 }
 
-impl Room {
-    /// What one device of a container takes of the card.
-    fn part(&self, need: CardNeed) -> Used {
-        Used {
-            memory_mib: need.memory().of_card(self.size.memory_mib).into(),
-            thousandths: need.thousandths().into(),
-            slots: 1,
-        }
-    }
-
-    fn take(&mut self, need: CardNeed) {
-        let part = self.part(need);
-        self.used.raise_by(part);
-    }
+/// A room in which there is room for a container, and for how many of its devices.
+#[derive(Debug, Clone, Copy)]
+struct Fit {
+    room: usize,
+    most: u64,
 }
 
-impl Used {
-    fn raise_by(&mut self, part: Self) {
-        self.memory_mib += part.memory_mib;
-        self.thousandths += part.thousandths;
-        self.slots += part.slots;
+/// For how many devices of a container there is room.
+fn most(fitting: &[Fit]) -> u64 {
+    fitting.iter().map(|fit| fit.most).sum()
+}
+
+impl Room<'_> {
+    fn fits(&self, need: CardNeed) -> u64 {
+        self.size.fits(self.used, &need)
     }
 
-    fn max(self, other: Self) -> Self {
-        Self {
-            memory_mib: self.memory_mib.max(other.memory_mib),
-            thousandths: self.thousandths.max(other.thousandths),
-            slots: self.slots.max(other.slots),
+    /// What one device of a container takes of the card, which is at this position.
+    fn device(&self, room: usize, need: CardNeed) -> Device {
+        let (used, instance) = self.size.device(self.used, &need);
+        Device {
+            room,
+            used,
+            instance,
         }
     }
 
-    /// How much of another amount is not in this one.
-    fn lacks(self, other: Self) -> (u64, u64, u128) {
-        (
-            other.slots.saturating_sub(self.slots),
-            other.thousandths.saturating_sub(self.thousandths),
-            other.memory_mib.saturating_sub(self.memory_mib),
-        )
+    fn take(&mut self, room: usize, need: CardNeed) -> Device {
+        let device = self.device(room, need);
+        self.used.raise_by(device.used);
+        device
     }
 }
 
@@ -265,7 +307,7 @@ fn tightest_first(fitting: &mut [Fitting]) {
 }
 
 impl Cards {
-    fn rooms(&self, terms: &CardTerms) -> SmallVec<[Room; 8]> {
+    fn rooms<'a>(&'a self, terms: &'a CardTerms) -> Rooms<'a> {
         let allowed = self.allowed(Some(terms));
         let rooms = allowed.map(|(position, (_, size, used))| Room {
             position,
@@ -305,33 +347,35 @@ impl Cards {
     }
 
     /// What a pod gets, and the rooms that are left then.
-    fn held_after(
-        &self,
-        rooms: SmallVec<[Room; 8]>,
-        terms: &CardTerms,
+    fn held_after<'a>(
+        &'a self,
+        rooms: Rooms<'a>,
+        terms: &'a CardTerms,
         sort: impl FnMut(&mut [Fitting]),
-    ) -> Option<(Held, SmallVec<[Room; 8]>)> {
+    ) -> Option<(Held, Rooms<'a>)> {
         let (chosen, taken) = search(rooms.clone(), terms, sort)?;
         let ids: SmallVec<[&str; 8]> = self.named().map(|(id, ..)| id).collect();
-        let part = |room: usize, used: Used| CardPart {
-            card: ids[rooms[room].position].into(),
-            slots: u32::try_from(used.slots).unwrap_or(u32::MAX),
-            thousandths: u32::try_from(used.thousandths).unwrap_or(u32::MAX),
-            memory_mib: u64::try_from(used.memory_mib).unwrap_or(u64::MAX),
+        let id_of = |room: usize| ids[rooms[room].position];
+        let instances = |of: usize| {
+            let all = chosen
+                .iter()
+                .flatten()
+                .filter(move |device| device.room == of);
+            all.filter_map(|device| device.instance.clone())
         };
-        let containers = terms.containers.iter().zip(chosen);
-        let containers = containers.map(|(container, mut chosen)| {
-            chosen.sort_unstable();
-            let parts = chosen.into_iter();
-            let parts = parts.map(|room| part(room, rooms[room].part(container.need)));
-            parts.collect()
-        });
-        let containers = Containers(containers.collect());
         let held = taken.iter().enumerate();
         let held = held.filter(|(_, used)| **used != Used::default());
+        let held = held.map(|(room, used)| used.part(id_of(room), instances(room)));
+        let parts = held.collect();
+        let containers = chosen.into_iter().map(|mut devices| {
+            devices.sort_by_key(|device| device.room);
+            let parts = devices.into_iter();
+            let parts = parts.map(|device| device.used.part(id_of(device.room), device.instance));
+            parts.collect()
+        });
         let held = Held {
-            parts: held.map(|(room, used)| part(room, *used)).collect(),
-            containers: Some(Box::new(containers)),
+            parts,
+            containers: Some(Box::new(Containers(containers.collect()))),
             by_hami: false,
         };
         Some((held, left(rooms, &taken)))
@@ -343,8 +387,8 @@ impl Cards {
         let mut containers = terms.containers.iter();
         let alone = |container: &&ContainerCards| {
             let rooms = self.rooms(terms).into_iter();
-            let fits = |room: &Room| room.size.fits(room.used, &container.need) > 0;
-            rooms.filter(fits).count() < usize::from(container.need.count())
+            let fits = rooms.map(|room| room.size.fits_of(room.used, &container.need));
+            fits.map(|fits| usable(fits, 1)).sum::<u64>() < u64::from(container.need.count())
         };
         let lacking = containers.find(alone);
         lacking.map_or(CardShortage::Room, |one| {
@@ -354,7 +398,7 @@ impl Cards {
 }
 
 /// How many pods find cards one after the other, up to `most`.
-fn count(mut rooms: SmallVec<[Room; 8]>, terms: &CardTerms, most: u64) -> u64 {
+fn count<'a>(mut rooms: Rooms<'a>, terms: &'a CardTerms, most: u64) -> u64 {
     let most = most.min(COUNTED_MAX);
     let mut pods = 0;
     while pods < most
@@ -367,9 +411,9 @@ fn count(mut rooms: SmallVec<[Room; 8]>, terms: &CardTerms, most: u64) -> u64 {
 }
 
 /// The cards of each container of a pod, and what the pod takes of each room.
-fn search(
-    rooms: SmallVec<[Room; 8]>,
-    terms: &CardTerms,
+fn search<'a>(
+    rooms: Rooms<'a>,
+    terms: &'a CardTerms,
     sort: impl FnMut(&mut [Fitting]),
 ) -> Option<(Vec<Chosen>, SmallVec<[Used; 8]>)> {
     let containers = &*terms.containers;
@@ -379,7 +423,7 @@ fn search(
     }
     let mut search = Search {
         rooms,
-        containers,
+        terms,
         sort,
         chosen: Vec::new(),
         before: Vec::new(),
@@ -391,7 +435,7 @@ fn search(
 }
 
 /// The rooms when a pod has taken its parts.
-fn left(mut rooms: SmallVec<[Room; 8]>, taken: &[Used]) -> SmallVec<[Room; 8]> {
+fn left<'a>(mut rooms: Rooms<'a>, taken: &[Used]) -> Rooms<'a> {
     for (room, taken) in rooms.iter_mut().zip(taken) {
         room.used.raise_by(*taken);
     }

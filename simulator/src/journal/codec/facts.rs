@@ -3,16 +3,17 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     AlignedContainer, AlignmentPolicy, AlignmentScope, CardClosed, CardEntries, CardFacts,
-    CardLock, CardMemory, CardNeed, CardOrder, CardPart, CardRule, CardTerms, CellResource,
-    ConditionStatus, ContainerCards, ContainerRole, Disk, DisruptionBudgetFacts, GangHints,
-    GroupSource, HostPort, JobFacts, LabelSelector, LearnedRuntimes, MatchOperator,
-    MatchRequirement, NamespaceFacts, NodeCondition, NodeFacts, NodeFeature, NodeImage,
-    NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference, OwnerRuntimes, PastUse, Placement,
-    PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodLabels, PodPhase, PodSelection, PodShape,
-    PodTerm, Preferences, PreferredImages, PreferredNodes, PreferredPods, PriorityClassFacts,
-    Problem, Protocol, QueueFacts, QueueResource, Readiness, Relations, ScheduledCondition,
-    SelectorRequirement, SpreadRule, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
-    TolerationOperator, TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid,
+    CardLock, CardMemory, CardModes, CardNeed, CardOrder, CardPart, CardRule, CardTerms,
+    CellResource, ConditionStatus, ContainerCards, ContainerRole, Disk, DisruptionBudgetFacts,
+    GangHints, GroupSource, HostPort, JobFacts, LabelSelector, LearnedRuntimes, MatchOperator,
+    MatchRequirement, MigInstance, MigPlacement, MigProfile, NamespaceFacts, NodeCondition,
+    NodeFacts, NodeFeature, NodeImage, NodeSelectorTerm, NumaCell, NumaFacts, OwnerReference,
+    OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind,
+    PodLabels, PodPhase, PodSelection, PodShape, PodTerm, Preferences, PreferredImages,
+    PreferredNodes, PreferredPods, PriorityClassFacts, Problem, Protocol, QueueFacts,
+    QueueResource, Readiness, Relations, ScheduledCondition, SelectorRequirement, SpreadRule,
+    SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator,
+    TopologyConstraint, TopologyFacts, TopologyLevel, TypicalPod, Uid,
 };
 
 impl Codec for Uid {
@@ -118,11 +119,14 @@ fields! {
     NumaCell { number, resources }
     CellResource { name, capacity, allocatable, available }
     AlignedContainer { role, amounts }
-    CardFacts { id, model, memory_mib, thousandths, slots, numa, closed }
-    CardPart { card, slots, thousandths, memory_mib }
+    CardFacts { id, model, memory_mib, thousandths, slots, numa, profiles, closed }
+    MigProfile { name, memory_mib, thousandths, placements }
+    MigPlacement { start, size }
+    MigInstance { placement, profile }
+    CardPart { card, slots, thousandths, memory_mib, instances }
     CardLock { value, holder, at_ms }
     CardEntries { before, between, after }
-    CardTerms { containers, rules, order }
+    CardTerms { containers, rules, modes, order }
     ContainerCards { role, need }
     TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
@@ -136,6 +140,7 @@ variants! {
         0 Models { 0: names }, 1 NotModels { 0: names }, 2 Ids { 0: names }, 3 NotIds { 0: names },
     }
     CardOrder { 0 Binpack, 1 Spread }
+    CardModes { 0 Shared, 1 Mig, 2 Any }
     AlignmentPolicy { 0 None, 1 BestEffort, 2 Restricted, 3 SingleCell }
     AlignmentScope { 0 Container, 1 Pod }
     ContainerRole { 0 Init, 1 Sidecar, 2 Main }

@@ -9,6 +9,7 @@
 //! write any for init containers. Only where there is an entry for each container is it known whose
 //! it is. Else all count as if they were held side by side, so that no card is given away twice.
 
+use super::instances::{self, INSTANCES};
 use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;
 use crate::kube::objects::{Pod, PodSpec};
@@ -27,20 +28,23 @@ const VENDOR: &str = "NVIDIA";
 type Sums<'a> = BTreeMap<&'a str, [u64; 3]>;
 
 /// What a pod holds of each card, by id: the maximum of what its init containers need in turn, and
-/// of what its containers need together. What cannot be read is a problem and left out.
+/// of what its containers need together; and all instances of MIG. What cannot be read is a problem
+/// and left out.
 pub(in crate::kube::convert) fn parts(pod: &Pod, problems: &mut Problems) -> Vec<CardPart> {
     let Some(text) = pod.metadata.annotations.get(ALLOCATED) else {
         return Vec::new();
     };
     let text = text.strip_suffix(';').unwrap_or(text);
     let entries: Vec<Sums<'_>> = text.split(';').map(|text| entry(text, problems)).collect();
-    let parts = collapsed(&pod.spec, &entries).into_iter();
+    let mut instances = instances::of(pod, problems);
     let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let parts = collapsed(&pod.spec, &entries).into_iter();
     let parts = parts.map(|(card, [slots, thousandths, memory_mib])| CardPart {
         card: card.into(),
         slots: narrow(slots),
         thousandths: narrow(thousandths),
         memory_mib,
+        instances: instances.remove(card).unwrap_or_default(),
     });
     parts.collect()
 }
@@ -115,17 +119,19 @@ pub(crate) fn annotations(
     node: &str,
     entries: &[Vec<CardPart>],
     at_ms: UnixMs,
-) -> [(&'static str, String); 6] {
+) -> Vec<(&'static str, String)> {
     let cards = written(entries.iter().map(Vec::as_slice));
     let seconds = (at_ms / 1_000).to_string();
-    [
+    let of_cards = [
         (NODE, node.to_owned()),
         ("hami.io/vgpu-time", seconds.clone()),
         ("hami.io/vgpu-devices-to-allocate", cards.clone()),
         (ALLOCATED, cards),
         ("hami.io/bind-phase", "allocating".to_owned()),
         ("hami.io/bind-time", seconds),
-    ]
+    ];
+    let of_instances = instances::written(entries).map(|text| (INSTANCES, text));
+    of_cards.into_iter().chain(of_instances).collect()
 }
 
 /// The cards of a pod in HAMi's words: those of each container, init containers first.

@@ -4,10 +4,11 @@
 //! writes, and not to the container's own resources. So annotations are as good as resources; but
 //! the kubelet asks the plugin for nothing unless the container asks for `nvidia.com/gpu`.
 
+use super::choice;
 use crate::kube::convert::problems::Problems;
 use crate::kube::convert::{keys, quantity};
 use crate::kube::objects::Annotations;
-use gpu_batch_policies::facts::CardMemory;
+use gpu_batch_policies::facts::{CardMemory, CardModes};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -20,9 +21,6 @@ const KAI_FRACTION: &str = "gpu-fraction";
 const KAI_MEMORY: &str = "gpu-memory";
 const KAI_COUNT: &str = "gpu-fraction-num-devices";
 const KAI_CONTAINER: &str = "gpu-fraction-container-name";
-
-/// The way of dividing a card that is not supported yet.
-pub(in crate::kube::convert) const MIG: &str = "mig";
 
 /// Thousandths of a byte in a MiB.
 const MIB: quantity::Thousandths = 1_000 << 20;
@@ -84,9 +82,7 @@ pub(super) fn asked<'a>(annotations: &'a Annotations, problems: &mut Problems) -
     ]);
     let power = reader.read(keys::GPU_CORES, |text| whole(text, 0..=100));
     let count = reader.read(KAI_COUNT, |text| whole(text, 1..=CARDS_MAX));
-    let has_slice = reader
-        .read(keys::GPU_SLICE, slice)
-        .is_some_and(|(_, is)| is);
+    let has_slice = reader.read(keys::GPU_SLICE, slice).is_some();
     if let (Some((fraction, _)), Some((memory, _))) = (percent, mib) {
         let problem = format_args!("asks for memory, and {fraction} for a part of it; write one");
         reader.problem(memory, problem);
@@ -238,11 +234,7 @@ fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     number.ok_or_else(|| format!("`{text}` is no whole number from {first} to {last}"))
 }
 
-/// Whether a card is to be divided in a way that is supported.
-fn slice(text: &str) -> Result<bool, String> {
-    match text {
-        "any" | "shared" => Ok(true),
-        MIG => Ok(false),
-        _ => Err(format!("`{text}` is none of any, mig and shared")),
-    }
+/// How a card is to be divided.
+fn slice(text: &str) -> Result<CardModes, String> {
+    choice::slice(text).ok_or_else(|| format!("`{text}` is none of any, mig and shared"))
 }

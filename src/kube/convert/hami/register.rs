@@ -12,12 +12,21 @@
 //! id,count,devmem,devcore,type,numa,health[,index,mode]:
 //! ```
 //!
+//! Since HAMi 2.10 a card in MIG mode lists the instances that it can be cut into, and where:
+//!
+//! ```text
+//! "mode":"mig","migProfiles":[{"name":"1g.10gb","memoryMB":9984,"core":13,
+//!   "placements":[{"start":0,"size":1}]}]
+//! ```
+//!
 //! The order of the cards differs from one writing to the next.
 
 use crate::kube::convert::problems::{Problems, in_plain_words};
 use crate::kube::convert::{keys, limits};
 use crate::kube::objects::{Annotations, null_is_default};
-use gpu_batch_policies::facts::{CardClosed, CardFacts, HAMI_REGISTER};
+use gpu_batch_policies::facts::{
+    CardClosed, CardFacts, HAMI_REGISTER, MIG_SLICES, MigPlacement, MigProfile,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -30,6 +39,10 @@ const CORDON: &str = "hami.io/device-cordon";
 const HANDSHAKE: &str = "hami.io/node-handshake";
 /// The mode in which software in the containers keeps each to its part of a card.
 const HAMI_CORE: &str = "hami-core";
+/// The mode in which a card is cut into instances of MIG.
+const MIG: &str = "mig";
+/// The most profiles of a card. NVIDIA's have 11.
+const PROFILES_MAX: usize = 64;
 /// The most cards of a node.
 const CARDS_MAX: usize = 256;
 /// The most containers that may share a card. HAMi's default is 10.
@@ -58,6 +71,45 @@ struct Entry {
     mode: Box<str>,
     #[serde(deserialize_with = "null_is_default")]
     health: bool,
+    #[serde(rename = "migProfiles", deserialize_with = "null_is_default")]
+    profiles: Vec<Profile>,
+}
+
+/// A profile of MIG as it is listed.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Profile {
+    #[serde(deserialize_with = "null_is_default")]
+    name: Box<str>,
+    #[serde(rename = "memoryMB", deserialize_with = "null_is_default")]
+    memory_mib: i32,
+    #[serde(deserialize_with = "null_is_default")]
+    core: i32,
+    #[serde(deserialize_with = "null_is_default")]
+    placements: Vec<Slices>,
+}
+
+/// A place of an instance, in memory slices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Slices {
+    #[serde(deserialize_with = "null_is_default")]
+    start: u32,
+    #[serde(deserialize_with = "null_is_default")]
+    size: u32,
+}
+
+impl Slices {
+    /// The slices of a card; `None`: there are none, or some lie beyond the card.
+    pub(super) fn placement(self) -> Option<MigPlacement> {
+        MigPlacement::new(self.start, self.size)
+    }
+}
+
+impl std::fmt::Display for Slices {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} slices from {}", self.size, self.start)
+    }
 }
 
 /// The cards of a node, by id. A list that cannot be read has none; a card that makes no sense is
@@ -150,6 +202,7 @@ fn record(text: &str) -> Result<Entry, String> {
         numa: number(numa)?,
         mode: mode.into(),
         health: truth(health)?,
+        profiles: Vec::new(),
     })
 }
 
@@ -178,11 +231,15 @@ fn card(entry: &Entry, cordoned: &[&str]) -> Result<CardFacts, String> {
             "gives the card {id} {field} {number}, and 1 to {most} make sense"
         )),
     };
+    let profiles = match &*entry.mode {
+        MIG => profiles(id, &entry.profiles)?,
+        _ => Vec::new(),
+    };
     let closed = if !entry.health {
         Some(CardClosed::Unhealthy)
     } else if cordoned.contains(&id) {
         Some(CardClosed::Cordoned)
-    } else if ["", HAMI_CORE].contains(&&*entry.mode) {
+    } else if ["", HAMI_CORE].contains(&&*entry.mode) || !profiles.is_empty() {
         None
     } else {
         Some(CardClosed::OtherMode)
@@ -195,6 +252,69 @@ fn card(entry: &Entry, cordoned: &[&str]) -> Result<CardFacts, String> {
         slots: within("count", entry.count, SLOTS_MAX)?,
         // -1: the machine has one NUMA node.
         numa: u32::try_from(entry.numa).unwrap_or(0),
+        profiles,
         closed,
+    })
+}
+
+/// The instances that a card can be cut into, by name. One profile that makes no sense makes the
+/// list useless: what the others leave free is not known.
+fn profiles(id: &str, listed: &[Profile]) -> Result<Vec<MigProfile>, String> {
+    if listed.len() > PROFILES_MAX {
+        return Err(format!(
+            "gives the card {id} more than {PROFILES_MAX} MIG profiles"
+        ));
+    }
+    let mut profiles: Vec<MigProfile> = Vec::with_capacity(listed.len());
+    for one in listed {
+        let profile = profile(one).map_err(|error| format!("gives the card {id} {error}"))?;
+        if profiles.iter().any(|known| known.name == profile.name) {
+            return Err(format!(
+                "gives the card {id} the MIG profile {} twice",
+                one.name
+            ));
+        }
+        profiles.push(profile);
+    }
+    profiles.sort_unstable();
+    Ok(profiles)
+}
+
+fn profile(listed: &Profile) -> Result<MigProfile, String> {
+    let name = &*listed.name;
+    if !(1..=limits::TEXT).contains(&name.len()) {
+        return Err("a MIG profile without a name, or with a very long one".to_owned());
+    }
+    let memory_mib = u64::try_from(listed.memory_mib).unwrap_or(0);
+    let percent = u32::try_from(listed.core).unwrap_or(u32::MAX);
+    if memory_mib == 0 || percent > 100 {
+        let (memory, core) = (listed.memory_mib, listed.core);
+        return Err(format!(
+            "the MIG profile {name} with memoryMB {memory} and core {core}"
+        ));
+    }
+    let mut taken = 0;
+    let mut placements = Vec::with_capacity(usize::from(MIG_SLICES));
+    for slices in &listed.placements {
+        let placement = slices.placement().ok_or_else(|| {
+            format!("the MIG profile {name} with {slices}, and cards have {MIG_SLICES}")
+        })?;
+        if placement.mask() & taken != 0 {
+            return Err(format!(
+                "the MIG profile {name} with placements that overlap"
+            ));
+        }
+        taken |= placement.mask();
+        placements.push(placement);
+    }
+    if placements.is_empty() {
+        return Err(format!("the MIG profile {name} without placements"));
+    }
+    placements.sort_unstable();
+    Ok(MigProfile {
+        name: name.into(),
+        memory_mib,
+        thousandths: 10 * percent,
+        placements,
     })
 }

@@ -9,7 +9,8 @@ use crate::kube::convert::resources::{
 use crate::kube::convert::{keys, quantity, resources};
 use crate::kube::objects::{Container, Pod, PodSpec, Quantity, Resources};
 use gpu_batch_policies::facts::{
-    CardEntries, CardMemory, CardNeed, CardTerms, ContainerCards, ContainerRole,
+    CardEntries, CardMemory, CardModes, CardNeed, CardTerms, ContainerCards, ContainerRole,
+    WHOLE_CARD,
 };
 use std::fmt;
 
@@ -49,7 +50,12 @@ pub(in crate::kube::convert) fn wants_parts(pod: &Pod) -> bool {
 pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Option<CardsAsked> {
     let spec = &pod.spec;
     let has_parts = || those_that_ask(spec).any(|(.., container)| asks_for_parts(container));
-    let needs = match annotation::asked(&pod.metadata.annotations, problems) {
+    let annotations = &pod.metadata.annotations;
+    let said = choice::modes(annotations).map_err(|problem| (choice::MODE, problem));
+    let said = noted(said, problems)?;
+    let asked = annotation::asked(annotations, problems);
+    let is_part = matches!(asked, Asked::Part(_));
+    let needs = match asked {
         Asked::Wrong => return None,
         Asked::Part(part) => Vec::from([by_annotations(spec, &part, problems)?]),
         Asked::SliceAlone if !has_parts() => {
@@ -74,11 +80,30 @@ pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Opt
         need,
         terms: CardTerms {
             containers,
-            rules: choice::rules(&pod.metadata.annotations),
-            order: choice::order(&pod.metadata.annotations),
+            rules: choice::rules(annotations),
+            modes: modes(said, is_part, &needs),
+            order: choice::order(annotations),
         },
         entries: entries(spec, &needs)?,
     })
+}
+
+/// The modes of cards that will do. A pod that says none and asks by its resources asks as HAMi's
+/// users do, and HAMi takes either; but a card with nobody else on it is no instance. With shared
+/// cards init containers use what the others use later, and instances are for one container, so
+/// where both would do the cards are shared.
+fn modes(said: Option<CardModes>, by_annotations: bool, needs: &[Need]) -> CardModes {
+    let mut asking = needs.iter().map(|(_, asking)| asking);
+    let is_whole = |asking: &ContainerCards| asking.need.thousandths() == WHOLE_CARD;
+    let usual = match by_annotations || asking.clone().any(is_whole) {
+        true => CardModes::Shared,
+        false => CardModes::Any,
+    };
+    let has_init = asking.any(|asking| asking.role == ContainerRole::Init);
+    match said.unwrap_or(usual) {
+        CardModes::Any if has_init => CardModes::Shared,
+        modes => modes,
+    }
 }
 
 /// What a container asks for, and where it stands among all containers.

@@ -4,6 +4,7 @@
 mod allocations;
 mod annotations;
 mod choices;
+mod instances;
 mod locks;
 mod registers;
 mod requests;

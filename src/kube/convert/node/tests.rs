@@ -197,6 +197,7 @@ fn the_cards_of_hami_and_who_holds_their_lock_are_kept() {
         "GPU-1,10,81559,100,NVIDIA-NVIDIA H100 80GB HBM3,1,true:",
     );
     let card = CardFacts {
+        profiles: Vec::new(),
         id: "GPU-1".into(),
         model: "NVIDIA-NVIDIA H100 80GB HBM3".into(),
         memory_mib: 81_559,

@@ -453,6 +453,7 @@ fn the_cards_that_pods_hold_are_read_of_all_and_the_entries_of_ours() {
                  "containers": [{"name": "b"}, {"name": "c", "resources": {"limits": limits}}]},
     });
     let part = CardPart {
+        instances: Vec::new(),
         card: "a".into(),
         slots: 1,
         thousandths: 300,

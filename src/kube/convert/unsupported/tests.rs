@@ -62,7 +62,7 @@ fn priorities_and_rules_about_cards_are_named() {
     );
     check(
         json!({"metadata": {"annotations": {
-            "gpu-batch.io/gpu-slice": "mig",
+            "nvidia.com/vgpu-mode": "mps",
             "gpu-fraction": "0.5",
             "hami.io/node-scheduler-policy": "binpack",
             "nvidia.com/use-gputype": "A100",
@@ -72,7 +72,7 @@ fn priorities_and_rules_about_cards_are_named() {
         &[
             "metadata.annotations[nvidia.com/numa-bind]",
             "metadata.annotations[hami.io/gpu-scheduler-policy]: `mutex,binpack`",
-            "metadata.annotations[gpu-batch.io/gpu-slice]: `mig`",
+            "metadata.annotations[nvidia.com/vgpu-mode]: `mps`",
         ],
     );
 }

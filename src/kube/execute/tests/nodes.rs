@@ -83,6 +83,7 @@ fn with_cards(node: &str) -> Action {
         panic!("a binding");
     };
     let cards = vec![CardPart {
+        instances: Vec::new(),
         card: "GPU-a".into(),
         slots: 1,
         thousandths: 300,

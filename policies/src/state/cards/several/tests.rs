@@ -3,7 +3,7 @@
 use crate::facts::{
     CardFacts, CardMemory, CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole,
 };
-use crate::state::cards::{Cards, Fitting, Held};
+use crate::state::cards::{Cards, Fitting, Held, MigModels};
 use alloc::collections::BTreeMap;
 use alloc::{format, vec::Vec};
 use core::cmp::Reverse;
@@ -18,13 +18,14 @@ fn cards(sizes: &[(u32, u32)], used: &[(usize, u32, u64)]) -> Cards {
         ..CardFacts::new(format!("{number}"), 100)
     };
     let facts: Vec<CardFacts> = sizes.iter().enumerate().map(card).collect();
-    cards.set(&facts);
+    cards.set(&facts, &mut MigModels::default());
     for (number, thousandths, memory_mib) in used {
         let part = CardPart {
             card: format!("{}", number % sizes.len()).into(),
             slots: 1,
             thousandths: *thousandths,
             memory_mib: *memory_mib,
+            instances: Vec::new(),
         };
         cards.take(&Held::new([part].into(), false));
     }

@@ -16,6 +16,7 @@ fn part(card: &str, slots: u64, percent: u64, memory_mib: u64) -> CardPart {
         slots: slots.try_into().unwrap(),
         thousandths: (10 * percent).try_into().unwrap(),
         memory_mib,
+        instances: Vec::new(),
     }
 }
 

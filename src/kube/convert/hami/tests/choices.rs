@@ -1,8 +1,11 @@
 use super::cases;
-use crate::kube::convert::hami::choice::{note_unknown_order, order, rules, unsupported_order};
+use crate::kube::convert::hami::choice::{
+    modes, note_unknown_order, order, rules, unsupported_mode, unsupported_order,
+};
+use crate::kube::convert::hami::request::asked;
 use crate::kube::convert::problems::Problems;
-use crate::kube::objects::Annotations;
-use gpu_batch_policies::facts::{CardOrder, CardRule};
+use crate::kube::objects::{Annotations, Pod};
+use gpu_batch_policies::facts::{CardModes, CardOrder, CardRule};
 use serde_json::json;
 
 /// Whether the rules of one kind allow a card: of models, or of ids.
@@ -60,4 +63,81 @@ fn cards_are_taken_in_the_order_that_is_asked_for_and_unknown_ones_are_told() {
         assert!(notes.iter().all(|note| &*note.field == field), "{notes:?}");
     }
     assert_eq!(order(&Annotations::default()), None);
+}
+
+#[test]
+fn our_word_and_hamis_say_whether_cards_in_mig_mode_will_do() {
+    let (shared, mig, any) = (CardModes::Shared, CardModes::Mig, CardModes::Any);
+    let conflict = Err("says another mode of cards than gpu-batch.io/gpu-slice; write one of them");
+    for (slice, mode, expected) in [
+        (None, None, Ok(None)),
+        (Some("shared"), None, Ok(Some(shared))),
+        (Some("mig"), None, Ok(Some(mig))),
+        (Some("any"), None, Ok(Some(any))),
+        (None, Some("hami-core"), Ok(Some(shared))),
+        (None, Some("mig"), Ok(Some(mig))),
+        (None, Some("hami-core,mig"), Ok(Some(any))),
+        (None, Some("mps"), Ok(None)),
+        (Some("any"), Some("mig"), Ok(Some(mig))),
+        (Some("mig"), Some("mig"), Ok(Some(mig))),
+        (Some("mig"), Some("hami-core,mig"), Ok(Some(mig))),
+        (Some("mig"), Some("hami-core"), conflict),
+        (Some("shared"), Some("mig"), conflict),
+    ] {
+        let mut annotations = json!({});
+        for (key, value) in [
+            ("gpu-batch.io/gpu-slice", slice),
+            ("nvidia.com/vgpu-mode", mode),
+        ] {
+            if let Some(value) = value {
+                annotations[key] = value.into();
+            }
+        }
+        let annotations: Annotations = serde_json::from_value(annotations).unwrap();
+        let found = modes(&annotations);
+        assert_eq!(
+            found.as_ref().copied().map_err(|error| &**error),
+            expected,
+            "{slice:?} {mode:?}"
+        );
+        let is_unsupported = mode == Some("mps");
+        assert_eq!(unsupported_mode(&annotations).is_some(), is_unsupported);
+    }
+}
+
+#[test]
+fn a_pod_that_does_not_say_gets_what_hami_or_our_annotations_promise() {
+    let (shared, any) = (CardModes::Shared, CardModes::Any);
+    for (annotations, limits, expected) in [
+        (
+            json!({"gpu-batch.io/gpu-fraction": "0.5"}),
+            json!({}),
+            shared,
+        ),
+        (json!({"gpu-memory": "2000"}), json!({}), shared),
+        (json!({}), json!({"nvidia.com/gpumem": "2000"}), any),
+        (
+            json!({}),
+            json!({"nvidia.com/gpumem-percentage": "100"}),
+            shared,
+        ),
+        (
+            json!({}),
+            json!({"nvidia.com/gpumem": "1", "nvidia.com/gpucores": "100"}),
+            shared,
+        ),
+        (
+            json!({"gpu-batch.io/gpu-slice": "any"}),
+            json!({"nvidia.com/gpucores": "100"}),
+            any,
+        ),
+    ] {
+        let mut limits = limits;
+        limits["nvidia.com/gpu"] = "1".into();
+        let pod = json!({"metadata": {"annotations": annotations},
+            "spec": {"containers": [{"resources": {"limits": limits}}]}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let found = asked(&pod, &mut Problems::default()).unwrap();
+        assert_eq!(found.terms.modes, expected, "{limits}");
+    }
 }

@@ -1,6 +1,6 @@
 use super::{annotations, cases, with_problems};
 use crate::kube::convert::hami::register::cards;
-use gpu_batch_policies::facts::{CardClosed, CardFacts, Problem};
+use gpu_batch_policies::facts::{CardClosed, CardFacts, MigPlacement, MigProfile, Problem};
 use serde_json::{Value, json};
 
 fn read(annotations_of_node: &Value) -> (Vec<CardFacts>, Vec<Problem>) {
@@ -12,6 +12,29 @@ fn read_text(register: &str) -> (Vec<CardFacts>, Vec<Problem>) {
     read(&json!({"hami.io/node-nvidia-register": register}))
 }
 
+/// The profiles of a card in MIG mode that HAMi has read.
+fn profiles(device: &Value) -> Vec<MigProfile> {
+    let listed = device["migProfiles"].as_array().into_iter().flatten();
+    let listed = listed.filter(|_| device["mode"] == "mig");
+    let profiles = listed.map(|profile| {
+        let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
+        let placements = profile["placements"].as_array().into_iter().flatten();
+        let placements = placements.map(|it| {
+            let [start, size] = ["start", "size"].map(|name| number(it, name).try_into().unwrap());
+            MigPlacement { start, size }
+        });
+        MigProfile {
+            name: profile["name"].as_str().unwrap().into(),
+            memory_mib: number(profile, "memoryMB"),
+            thousandths: 10 * u32::try_from(number(profile, "core")).unwrap(),
+            placements: placements.collect(),
+        }
+    });
+    let mut profiles: Vec<MigProfile> = profiles.collect();
+    profiles.sort();
+    profiles
+}
+
 /// The card that HAMi has read, and whether it makes sense.
 fn of_hami(device: &Value) -> (CardFacts, bool) {
     let number = |name: &str| device[name].as_i64().unwrap();
@@ -19,6 +42,7 @@ fn of_hami(device: &Value) -> (CardFacts, bool) {
     let positive = |name: &str| u32::try_from(number(name)).unwrap_or(0);
     let in_core = ["", "hami-core"].contains(&text("mode"));
     let healthy = device["health"] == json!(true);
+    let in_core = in_core || !profiles(device).is_empty();
     let card = CardFacts {
         id: text("id").into(),
         model: text("type").into(),
@@ -26,6 +50,7 @@ fn of_hami(device: &Value) -> (CardFacts, bool) {
         thousandths: 10 * positive("devcore"),
         slots: positive("count"),
         numa: positive("numa"),
+        profiles: profiles(device),
         closed: match (healthy, in_core) {
             (false, _) => Some(CardClosed::Unhealthy),
             (true, false) => Some(CardClosed::OtherMode),
