@@ -3,7 +3,7 @@
 use super::Cluster;
 use crate::api_server::Request;
 use gpu_batch_policies::command::{OwnCardLock, UnlockCards};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, UnixMs};
+use gpu_batch_policies::facts::{CardFacts, CardPart, NodeFacts, PodFacts, UnixMs};
 
 impl Cluster {
     /// The plugin gives a pod its cards when the kubelet starts it, and takes the lock away. If the
@@ -32,7 +32,8 @@ impl Cluster {
         self.api.handle(request, now_ms);
     }
 
-    /// Whether the cards that a pod gets have room for it beside the pods that run.
+    /// Whether the cards that a pod gets have room for it beside the pods that run. An instance
+    /// needs a place that its profile has, and no slice of another instance.
     pub(super) fn has_cards(&self, node: &NodeFacts, facts: &PodFacts) -> bool {
         let runs_here = |other: &&PodFacts| {
             let is_here = other.node.as_deref() == Some(&*node.name);
@@ -48,6 +49,11 @@ impl Cluster {
                 .filter(runs_here)
                 .flat_map(|other| &other.cards);
             let held = held.filter(|held| held.card == part.card).chain([part]);
+            let held: Vec<&CardPart> = held.collect();
+            if !fits_in_slices(card, part, &held) {
+                return false;
+            }
+            let held = held.into_iter();
             let sum = held.fold((0, 0, 0), |(slots, power, memory), held| {
                 let memory = memory + held.memory_mib;
                 (slots + held.slots, power + held.thousandths, memory)
@@ -55,4 +61,27 @@ impl Cluster {
             sum.0 <= card.slots && sum.1 <= card.thousandths && sum.2 <= card.memory_mib
         })
     }
+}
+
+/// Whether a card has the places of a pod's instances, and no slice is that of two among all that
+/// are held.
+fn fits_in_slices(card: &CardFacts, part: &CardPart, held: &[&CardPart]) -> bool {
+    if card.profiles.is_empty() {
+        return part.instances.is_empty();
+    }
+    let mut instances = part.instances.iter();
+    let is_placed = instances.all(|instance| {
+        let mut profiles = card.profiles.iter();
+        let profile = profiles.find(|profile| profile.name == instance.profile);
+        profile.is_some_and(|profile| profile.placements.contains(&instance.placement))
+    });
+    let mut taken = 0;
+    let mut all = held.iter().flat_map(|part| &part.instances);
+    let is_apart = all.all(|instance| {
+        let mask = instance.placement.mask();
+        let is_free = taken & mask == 0;
+        taken |= mask;
+        is_free
+    });
+    is_placed && is_apart && part.instances.len() == part.slots as usize
 }

@@ -195,7 +195,10 @@ pub(super) fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
         .iter()
         .all(|wanted| node.labels.contains(wanted));
     // Pods that ask for parts of cards go where cards are shared, and other pods with GPUs do not.
+    let is_mig = node.cards.iter().any(|card| !card.profiles.is_empty());
+    let modes = shape.card_terms.as_ref().map(|terms| terms.modes);
     let suits = shape.cards.is_some() != node.cards.is_empty()
+        && (node.cards.is_empty() || modes.unwrap_or_default().allow(is_mig))
         || amount(&shape.requests, RESOURCES[1]) == 0;
     (tolerant || !kept_out) && selected && suits
 }

@@ -443,6 +443,18 @@ pub(crate) const BUGS: &[Bug] = &[
         self.memory_mib = self.memory_mib.saturating_sub(part.memory_mib.into());",
     ),
     bug_of_cards(
+        "an instance of MIG gets a place that another has",
+        "place-of-an-instance",
+        "let free = places;",
+    )
+    .first_tried(SHARING_SEEDS_FROM + 6),
+    bug_of_cards(
+        "the place of an instance of MIG is never freed",
+        "freed-instance",
+        "",
+    )
+    .first_tried(SHARING_SEEDS_FROM + 4),
+    bug_of_cards(
         "a pod that is not bound leaves the lock on its node",
         "lock-of-a-pod-that-is-not-bound",
         "return true;",

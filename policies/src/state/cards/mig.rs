@@ -132,6 +132,7 @@ impl MigModel {
         let enough = |place: &Place| self.is_enough(&self.profiles[place.profile], need);
         let spoils = |place: &Place| self.count(occupied | place.mask, need) + 1 < count;
         let places = self.places.iter();
+        // tests plant bugs here: place-of-an-instance
         let free = places.filter(|place| place.mask & occupied == 0);
         let best = free
             .filter(|place| enough(place) && !spoils(place))

@@ -73,6 +73,7 @@ impl Used {
         self.thousandths = self.thousandths.saturating_sub(part.thousandths.into());
         self.slots = self.slots.saturating_sub(part.slots.into());
         self.uncut = self.uncut.saturating_sub(uncut(part));
+        // tests plant bugs here: freed-instance
         for instance in &part.instances {
             self.cut(instance.placement, |count| *count = count.saturating_sub(1));
         }
