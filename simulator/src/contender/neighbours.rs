@@ -14,6 +14,8 @@ use gpu_batch_policies::facts::{
 use gpu_batch_policies::report::PodState;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The resource of which there may be a limit by model.
+const GPU: &str = "nvidia.com/gpu";
 /// The node label that names the GPU model.
 const MODEL: &str = "nvidia.com/gpu.product";
 
@@ -125,7 +127,7 @@ impl Neighbours {
         let mut found = placed.broken_rules(self.nodes.values());
         let is_free = self.goes_anywhere(pod) && !engine.holds_room();
         if is_free && !placed.is_drawn_most(self.nodes.values()) {
-            found.push("it prefers a node that is like its own and has room");
+            found.push("it is drawn more to another node that takes it");
         }
         let (name, node) = (&pod.name, &node.name);
         let found = found.into_iter();
@@ -136,12 +138,15 @@ impl Neighbours {
 
     /// Whether a pod is alone, or of a gang that asks for no domain.
     fn goes_anywhere(&self, pod: &PodFacts) -> bool {
-        match &pod.pod_group {
+        match pod.pod_group.as_ref().or(pod.native_group.as_ref()) {
             Some(group) => {
                 let name = (pod.namespace.clone(), group.clone());
                 self.anywhere.contains(&name)
             }
-            None => pod.owner.is_none() && pod.native_group.is_none(),
+            None => {
+                let hints = &pod.hints;
+                hints.topology_required.is_none() && hints.topology_preferred.is_none()
+            }
         }
     }
 
@@ -263,11 +268,11 @@ impl<'a> Placed<'a> {
         })
     }
 
-    /// Whether a pod that has preferences about pods, and no others, prefers no other node that
-    /// would take it as well: a node that differs in domains and pods only.
+    /// Whether a pod that has no preferences but those about pods is drawn to no other node more,
+    /// by its own terms and those of other pods, that would take it as well.
     fn is_drawn_most(&self, mut nodes: impl Iterator<Item = &'a NodeFacts>) -> bool {
         let shape = &self.pod.shape;
-        let about_pods = shape.preferences.as_deref().is_some_and(|preferences| {
+        let about_pods = shape.preferences.as_deref().is_none_or(|preferences| {
             preferences.nodes.is_empty() && preferences.spread.is_empty()
         });
         let is_plain = shape.relations.is_none()
@@ -281,12 +286,13 @@ impl<'a> Placed<'a> {
         nodes.all(|node| !self.is_like(node) || self.drawn(node) <= here)
     }
 
-    /// Whether a node is as good as that of the pod to all that asks for no domain and no pod.
+    /// Whether a node takes the pod and is as good as that of the pod to all that asks for no pod.
     fn is_like(&self, node: &NodeFacts) -> bool {
-        let same = node.allocatable == self.node.allocatable
-            && node.taints.is_empty()
+        let asks_for_gpus = amount(&self.pod.shape.requests, GPU) > 0;
+        let same_model = label(&node.labels, MODEL) == label(&self.node.labels, MODEL);
+        let same = node.taints.is_empty()
             && self.node.taints.is_empty()
-            && label(&node.labels, MODEL) == label(&self.node.labels, MODEL)
+            && (same_model || !asks_for_gpus)
             && node.readiness.is_ready()
             && !node.unschedulable;
         let taken = |name: &str| -> u64 {

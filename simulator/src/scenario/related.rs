@@ -2,18 +2,24 @@
 //! spread. All of it is drawn from a sequence of its own, so that other worlds are not changed by
 //! this module.
 
-use super::{APP, APPS, Arrival, LEVELS};
-use crate::objects::NAMESPACE;
+use super::{APP, APPS, Arrival, LEVELS, NONE, QUEUES};
+use crate::cluster::Recipe;
+use crate::objects::{NAMESPACE, pod};
 use crate::random::Random;
 use gpu_batch_policies::facts::{
-    LabelSelector, PodFacts, PodSelection, PodTerm, Preferences, PreferredPods, Relations,
-    SpreadRule, UnixMs,
+    LabelSelector, PodFacts, PodLabels, PodSelection, PodTerm, Preferences, PreferredPods,
+    Relations, SpreadRule, UnixMs,
 };
 use std::sync::Arc;
 
-/// Gives rules to the pods of half of all gangs, and preferences to those of a quarter.
-pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
-    for (_, arrival) in arrivals {
+/// How many single pods with preferences about pods come beside the gangs.
+const SINGLE_PODS: u64 = 10;
+
+/// Gives rules to the pods of half of all gangs, and preferences to those of a quarter. Small
+/// single pods with preferences come, too: of these a judge can tell where they should be.
+pub(crate) fn relate(arrivals: &mut Vec<(UnixMs, Arrival)>, random: &mut Random) {
+    let times: Vec<UnixMs> = arrivals.iter().map(|(at_ms, _)| *at_ms).collect();
+    for (_, arrival) in arrivals.iter_mut() {
         let Arrival::Gang(_, recipes) = arrival else {
             continue;
         };
@@ -29,6 +35,39 @@ pub(crate) fn relate(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
                 prefer(&mut recipe.pod, &rules, weight);
             }
         }
+    }
+    for number in 0..SINGLE_PODS {
+        let at_ms = *random.pick(&times) + random.below(2_000);
+        let pod = single(number, random);
+        arrivals.push((at_ms, Arrival::Gang(None, vec![pod])));
+    }
+    arrivals.sort_by_key(|(at_ms, _)| *at_ms);
+}
+
+/// A pod of one CPU that would rather be near some pods or far from others, or both.
+fn single(number: u64, random: &mut Random) -> Recipe {
+    let name = format!("single-{number}");
+    let mut pod = pod(&name, NONE, 0, 1, 0);
+    let labels = vec![(APP.into(), (*random.pick(&APPS)).into())];
+    pod.labels = PodLabels::new(&labels, &name, None);
+    pod.queue = Some((*random.pick(&QUEUES)).into());
+    let mut one = |percent| {
+        let (key, app) = (*random.pick(&LEVELS), *random.pick(&APPS));
+        random.percent(percent).then_some((key, app))
+    };
+    let wishes = Drawn {
+        affinity: one(40),
+        anti_affinity: one(70),
+        spread: None,
+        bounds: (1, 1),
+    };
+    let weight = i32::try_from(random.between(1, 100)).unwrap_or(1);
+    prefer(&mut pod, &wishes, weight);
+    Recipe {
+        pod,
+        runtime_ms: None,
+        same_name: false,
+        farewell: None,
     }
 }
 

@@ -365,6 +365,19 @@ pub(crate) const BUGS: &[Bug] = &[
         "related-gang-wakes",
         "if core::mem::replace(stamp, now) != now && false {",
     ),
+    bug_of_rules(
+        "a pod is drawn to the pods that it would rather keep off",
+        "weight-of-a-preferred-term",
+        "class.preferred.push((selected, term.weight.abs()));",
+    )
+    .first_tried(RELATED_SEEDS_FROM + 1),
+    bug_of_rules(
+        "pods draw those that they would rather keep off",
+        "weight-by-which-pods-draw",
+        "let preferred =
+            preferred.map(|term| (&*term.topology_key, &term.selection, term.weight.abs()));",
+    )
+    .first_tried(RELATED_SEEDS_FROM + 1),
     bug_of_promises(
         "a backfilled gang may end a second after a promised start on its nodes",
         "end-of-a-backfilled-gang",

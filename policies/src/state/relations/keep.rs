@@ -79,6 +79,7 @@ impl ClusterState {
         for term in &preferences.pods {
             let key = self.domain_key(&term.topology_key);
             let selected = self.tally(Counted::Selected(vec![term.selection.clone()], key));
+            // tests plant bugs here: weight-of-a-preferred-term
             class.preferred.push((selected, term.weight));
         }
         let spread = self.spread_tallies(&preferences.namespace, &preferences.spread);
@@ -88,6 +89,7 @@ impl ClusterState {
     /// Begins the tallies of the terms by which pods of a class draw others, or send them away.
     fn begin_drawing(&mut self, class: &mut ClassRelations, shape: &PodShape) {
         let preferred = shape.preferences.iter().flat_map(|it| &it.pods);
+        // tests plant bugs here: weight-by-which-pods-draw
         let preferred = preferred.map(|term| (&*term.topology_key, &term.selection, term.weight));
         let required = shape.relations.iter().flat_map(|it| &it.affinity);
         let required = required.map(|term| (&*term.topology_key, &term.selection, REQUIRED_DRAWS));
