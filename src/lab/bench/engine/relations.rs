@@ -1,6 +1,7 @@
 //! Single pods with rules and preferences about other pods, in the shapes of `scheduler_perf`:
 //! required anti-affinity by host, spread over three zones, preferred terms by host, and a mix of
-//! all while pods come and go.
+//! all while pods come and go, or while nodes and pods without a place do, too
+//! (`SchedulingWithMixedChurn`).
 
 use super::facts::{node, pod, running, shape};
 use super::policy;
@@ -46,41 +47,60 @@ struct Case {
     sorts: &'static [Sort],
     /// How many come, in tenths of the number of nodes.
     tenths: usize,
-    /// They come step by step, and as many of those that run go.
-    churns: bool,
+    churn: Churn,
 }
 
-const CASES: [Case; 4] = [
+/// What comes and goes while the pods of a case come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Churn {
+    /// Nothing: all pods come at once.
+    None,
+    /// They come step by step, and as many of those that run go.
+    Pods,
+    /// A node and a pod too large for any come with each step, too, and go with the next.
+    Mixed,
+}
+
+/// All sorts in turn.
+const ALL_SORTS: [Sort; 6] = [
+    Sort::Plain,
+    Sort::Near,
+    Sort::Apart,
+    Sort::Spread,
+    Sort::Drawn,
+    Sort::Repelled,
+];
+
+const CASES: [Case; 5] = [
     Case {
         name: "required anti-affinity by host",
         sorts: &[Sort::Apart],
         tenths: 6,
-        churns: false,
+        churn: Churn::None,
     },
     Case {
         name: "spread over 3 zones",
         sorts: &[Sort::Spread],
         tenths: 10,
-        churns: false,
+        churn: Churn::None,
     },
     Case {
         name: "preferred affinity and anti-affinity by host",
         sorts: &[Sort::Drawn, Sort::Repelled],
         tenths: 10,
-        churns: false,
+        churn: Churn::None,
     },
     Case {
         name: "a mix of all, as many pods go",
-        sorts: &[
-            Sort::Plain,
-            Sort::Near,
-            Sort::Apart,
-            Sort::Spread,
-            Sort::Drawn,
-            Sort::Repelled,
-        ],
+        sorts: &ALL_SORTS,
         tenths: 10,
-        churns: true,
+        churn: Churn::Pods,
+    },
+    Case {
+        name: "a mix of all, as many pods go, nodes and pods without a place come and go",
+        sorts: &ALL_SORTS,
+        tenths: 10,
+        churn: Churn::Mixed,
     },
 ];
 
@@ -141,10 +161,17 @@ fn one_run(nodes: usize, case: &Case) -> [Duration; 2] {
     let mut session = Session::with_policy(128, world);
     let listed = session.plan(Session::listed());
     session.settle(listed.commands);
-    let steps: Vec<Vec<Event>> = match case.churns {
-        true => churn(&coming, &runs),
-        false => vec![coming],
+    let mut steps: Vec<Vec<Event>> = match case.churn {
+        Churn::None => vec![coming],
+        Churn::Pods | Churn::Mixed => churn(&coming, &runs),
     };
+    if case.churn == Churn::Mixed {
+        let waiting = PodFacts {
+            priority: 10,
+            ..of(runs.len() + comes, &too_large())
+        };
+        pass_by(&mut steps, nodes.len(), &waiting);
+    }
     let mut took = [Duration::ZERO; 2];
     for events in steps {
         let planned = session.plan(events);
@@ -163,6 +190,32 @@ fn churn(coming: &[Event], runs: &[PodFacts]) -> Vec<Vec<Event>> {
     steps
         .map(|(come, gone)| gone.iter().map(go).chain(come.iter().cloned()).collect())
         .collect()
+}
+
+/// Has a node, and a pod like `waiting`, come with each step and go with the next. The node is the
+/// same one each time, the `number`-th.
+fn pass_by(steps: &mut [Vec<Event>], number: usize, waiting: &PodFacts) {
+    let passing = node(number, 0, [number % ZONES, number / 100, number / 10]);
+    let mut has_come = false;
+    for events in steps {
+        if has_come {
+            events.push(Event::Deleted(ObjectKey::Pod(waiting.uid)));
+            events.push(Event::Deleted(ObjectKey::Node(
+                passing.name.clone(),
+                passing.uid,
+            )));
+        } else {
+            events.push(Object::Node(passing.clone()).into());
+            events.push(Object::Pod(waiting.clone()).into());
+        }
+        has_come = !has_come;
+    }
+}
+
+/// Plain pods that no node has room for.
+fn too_large() -> (Arc<PodShape>, PodLabels) {
+    let (_, labels) = Sort::Plain.pods();
+    (Arc::new(shape(1_000_000, 1, 0)), labels)
 }
 
 impl Sort {
