@@ -9,6 +9,7 @@ use crate::kube::objects::{
 use gpu_batch_policies::facts::{
     self, MatchOperator, PodSelection, PodTerm, Relations, SelectorRequirement, SpreadRule,
 };
+use std::collections::BTreeSet;
 
 /// The field of required terms in `podAffinity` and `podAntiAffinity`.
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -21,7 +22,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> Option<Box<Relations>> 
     let relations = Relations {
         namespace: pod.metadata.namespace.clone(),
         affinity: terms(pod, near, "podAffinity", problems),
-        anti_affinity: terms(pod, far, "podAntiAffinity", problems),
+        anti_affinity: anti_affinity(pod, far, problems),
         spread: spread(pod, false, problems),
     };
     (!relations.is_empty()).then(|| Box::new(relations))
@@ -31,7 +32,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> Option<Box<Relations>> 
 pub(super) fn foreign(pod: &Pod) -> Option<Box<Relations>> {
     let affinity = pod.spec.affinity.as_ref()?;
     let far = affinity.pod_anti_affinity.as_ref();
-    let mut anti_affinity = terms(pod, far, "podAntiAffinity", &mut Problems::default());
+    let mut anti_affinity = anti_affinity(pod, far, &mut Problems::default());
     for term in &mut anti_affinity {
         // The pod runs, or another scheduler places it.
         term.selects_own_labels = false;
@@ -41,6 +42,27 @@ pub(super) fn foreign(pod: &Pod) -> Option<Box<Relations>> {
         ..Relations::default()
     };
     (!relations.is_empty()).then(|| Box::new(relations))
+}
+
+/// The required terms of anti-affinity. A pod with more than are read keeps all others away by the
+/// labels that the rest name: it may run all the same.
+fn anti_affinity(pod: &Pod, far: Option<&PodAffinity>, problems: &mut Problems) -> Vec<PodTerm> {
+    let mut read = terms(pod, far, "podAntiAffinity", problems);
+    let required = far.and_then(|far| far.required.as_deref());
+    let rest = required.and_then(|all| all.get(limits::POD_TERMS..));
+    let keys = rest.into_iter().flatten().map(|term| &term.topology_key);
+    let keys: BTreeSet<&Box<str>> = keys.flatten().collect();
+    let everyone = || PodSelection {
+        namespaces: Vec::new(),
+        namespace_selector: Some(facts::LabelSelector::default()),
+        labels: Some(facts::LabelSelector::default()),
+    };
+    read.extend(keys.into_iter().take(limits::POD_TERMS).map(|key| PodTerm {
+        topology_key: key.clone(),
+        selection: everyone(),
+        selects_own_labels: true,
+    }));
+    read
 }
 
 /// The required terms of an affinity; `name`: which field it is.

@@ -56,6 +56,31 @@ fn a_term_without_namespaces_is_about_the_pods_own() {
 }
 
 #[test]
+fn anti_affinity_beyond_the_limit_keeps_all_pods_away() {
+    let term = |index: usize| {
+        let labels = json!({"app": format!("a-{index}")});
+        let key = if index < 40 { "host" } else { "zone" };
+        json!({"topologyKey": key, "labelSelector": {"matchLabels": labels}})
+    };
+    let terms: Vec<Value> = (0..42).map(term).collect();
+    let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": terms});
+    let spec = json!({"affinity": {"podAntiAffinity": required}});
+    let (own, problems) = read(spec.clone());
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    for relations in [own, foreign(&pod(spec))] {
+        let terms = relations.unwrap().anti_affinity;
+        let (read, rest) = terms.split_at(32);
+        assert!(read.iter().all(|term| &*term.topology_key == "host"));
+        let keys: Vec<&str> = rest.iter().map(|term| &*term.topology_key).collect();
+        assert_eq!(keys, ["host", "zone"]);
+        for PodTerm { selection, .. } in rest {
+            assert!(selection.spans("other", |_| None::<&str>));
+            assert!(selection.labels.as_ref().unwrap().selects(|_| None::<&str>));
+        }
+    }
+}
+
+#[test]
 fn without_a_selector_no_pod_is_selected_and_with_an_empty_one_all_are() {
     let (none, _) = read(required("podAffinity", json!({"topologyKey": "zone"})));
     assert_eq!(none.unwrap().affinity[0].selection.labels, None);
