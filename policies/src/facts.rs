@@ -65,10 +65,11 @@ pub use relation::{PodSelection, PodTerm, Relations, SpreadRule};
 pub use selector::{LabelSelector, MatchOperator, SelectorRequirement};
 pub use shape::{Disk, HostPort, PodShape, Protocol, Toleration, TolerationOperator};
 pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
+pub(crate) use storage::MIGRATED_PREFIX;
 pub use storage::{
     AccessModes, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference, ClaimUse,
     CsiDriverFacts, CsiNodeFacts, SharedVolume, StorageClassFacts, StorageFacts, StorageKind,
-    VolumeFacts, VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel,
+    VolumeFacts, VolumeNeeds, VolumePlaces, ZONE_LABELS, ZoneLabel, migrated_label,
 };
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

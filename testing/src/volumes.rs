@@ -55,6 +55,7 @@ pub fn csi_node(names: &str, limit: u32) -> Sketch<CsiNodeFacts> {
     Sketch::each(names, |name| CsiNodeFacts {
         name: name.into(),
         drivers: vec![(DRIVER.into(), Some(limit))],
+        migrated: Vec::new(),
     })
 }
 

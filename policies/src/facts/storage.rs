@@ -8,7 +8,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimUse {
     /// The name of the claim, in the pod's namespace; of a disk, the driver and the handle with a
-    /// slash between them, which no name of a claim has.
+    /// slash between them, which no name of a claim has; both empty if no driver understands it.
     pub name: Box<str>,
     /// The claim is made for this pod alone (`ephemeral`), and counts only if the pod controls it.
     pub is_ephemeral: bool,
@@ -20,7 +20,25 @@ impl ClaimUse {
     pub fn disk(&self) -> Option<(&str, &str)> {
         self.name.split_once('/')
     }
+
+    /// Whether the pod names a disk that no driver understands although one has taken its kind
+    /// over: neither its driver nor its handle is known.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        &*self.name == "/"
+    }
 }
+
+/// The label by which the engine knows a node whose CSINode is [`CsiNodeFacts::migrated`] for a
+/// kind of volumes. No node in a cluster has it.
+#[must_use]
+pub fn migrated_label(kind: &str) -> Box<str> {
+    let (_, name) = kind.rsplit_once('/').unwrap_or(("", kind));
+    format!("{MIGRATED_PREFIX}{name}").into()
+}
+
+/// What each [`migrated_label`] begins with.
+pub(crate) const MIGRATED_PREFIX: &str = "migrated-plugins.storage.alpha.kubernetes.io/";
 
 /// The kinds of objects that say where there are, or can be, volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -247,6 +265,9 @@ pub struct VolumeFacts {
     pub labels: Labels,
     /// `spec.nodeAffinity.required`: one of the terms must hold. `None`: every node does.
     pub affinity: Option<Vec<NodeSelectorTerm>>,
+    /// The terms that hold instead once a claim has the volume, where a source from before CSI
+    /// makes a difference; they may ask for a [`migrated_label`]. `None`: the same.
+    pub affinity_once_bound: Option<Vec<NodeSelectorTerm>>,
     /// `spec.claimRef`: the claim that has the volume, or is to get it; `None`: none.
     pub claim: Option<ClaimReference>,
     /// The storage class, from the annotation or the field; empty: none.
@@ -280,6 +301,7 @@ impl VolumeFacts {
             version: "".into(),
             labels: Labels::new(),
             affinity: None,
+            affinity_once_bound: None,
             claim: None,
             class: "".into(),
             size,
@@ -337,13 +359,17 @@ pub struct StorageClassFacts {
     pub topologies: Option<Vec<NodeSelectorTerm>>,
 }
 
-/// A CSINode as it was last seen: how many volumes can be attached to a node.
+/// A CSINode as it was last seen: how many volumes can be attached to a node, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsiNodeFacts {
     /// `metadata.name`: that of the node.
     pub name: Box<str>,
     /// The drivers on the node, by name, each with `allocatable.count`; `None`: no limit.
     pub drivers: Vec<(Box<str>, Option<u32>)>,
+    /// The annotation `storage.alpha.kubernetes.io/migrated-plugins`: the kinds of volumes from
+    /// before CSI that the node leaves to CSI drivers, such as `kubernetes.io/aws-ebs`, as far as
+    /// that says where volumes are.
+    pub migrated: Vec<Box<str>>,
 }
 
 /// A VolumeAttachment as it was last seen: a volume is attached to a node, or is to be, or has not

@@ -1,7 +1,10 @@
 //! Pods with claims: where their volumes are, can be made, and are made before anything is bound.
 
 use gpu_batch_policies::event::{Object, ObjectKey};
-use gpu_batch_policies::facts::{ClaimFacts, StorageFacts, StorageKind};
+use gpu_batch_policies::facts::{
+    ClaimFacts, MatchOperator, MatchRequirement, NodeSelectorTerm, StorageFacts, StorageKind,
+    VolumeFacts, migrated_label,
+};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{
     Thing, To, World, attachment, capacity, claim, csi_driver, csi_node, gang, lost, node, pod,
@@ -365,6 +368,72 @@ fn what_is_still_attached_to_a_node_takes_room_until_it_is_detached() {
     world.forget(key);
     world.settle();
     assert_eq!(world.places("s"), "n1");
+}
+
+#[test]
+fn a_disk_that_no_driver_understands_keeps_volumes_off_its_node() {
+    let mut world = World::of((
+        node("n1", 8),
+        csi_node("n1", 9),
+        // Its driver is limited nowhere.
+        storage_class("other").with(|class| class.provisioner = "other.example.com".into()),
+        claim("c-0 c-1 c-2", "other"),
+        pod("strange", 1).claims("/").foreign().on("n1"),
+        pod("p", 1).claims("c-0"),
+        pod("plain", 1),
+    ));
+    assert_eq!(world.places("p plain"), "- n1");
+    let message = world.pod("p").message;
+    let missing = "insufficient attachable volumes of any driver";
+    assert!(message.contains(missing), "{message}");
+    // A node that limits nothing takes it.
+    world.then(csi_node("n1", 9).with(|node| node.drivers[0].1 = None));
+    assert_eq!(world.places("p"), "n1");
+    world.apply(csi_node("n1", 9));
+    world.then(pod("q", 1).claims("c-1"));
+    assert_eq!(world.places("p q"), "n1 -");
+    // Another such pod that ends changes nothing, and the last does.
+    world.apply(pod("too", 1).claims("/").foreign().on("n1"));
+    world.end("strange");
+    world.settle();
+    assert_eq!(world.places("q"), "-");
+    world.end("too");
+    world.settle();
+    assert_eq!(world.places("q"), "n1");
+    world.then(pod("r", 1).claims("c-2"));
+    assert_eq!(world.places("r"), "n1");
+}
+
+#[test]
+fn a_bound_volume_from_before_csi_is_where_its_driver_looks_for_it() {
+    const KIND: &str = "kubernetes.io/gce-pd";
+    let only_migrated = |volume: &mut VolumeFacts| {
+        let requirement = MatchRequirement {
+            key: migrated_label(KIND),
+            operator: MatchOperator::Exists,
+            values: Vec::new(),
+        };
+        let term = NodeSelectorTerm {
+            match_expressions: vec![requirement],
+            match_fields: Vec::new(),
+        };
+        volume.affinity_once_bound = Some(vec![term]);
+    };
+    let leaves = |names: &str| csi_node(names, 9).with(|node| node.migrated = vec![KIND.into()]);
+    let mut world = World::of((
+        node("n1 n2", 8),
+        (csi_node("n1", 9), leaves("n2")),
+        volume("v", 1).of_claim("data").with(only_migrated),
+        claim("data", "").bound_to("v"),
+        pod("p", 1).claims("data"),
+    ));
+    assert_eq!(world.places("p"), "n2");
+    world.apply((leaves("n1"), csi_node("n2", 9)));
+    world.then(pod("q", 1).claims("data"));
+    assert_eq!(world.places("q"), "n1");
+    world.apply(csi_node("n1", 9));
+    world.then(pod("r", 1).claims("data"));
+    assert_eq!(world.reason_of_pod("r"), Some(Reason::DoesNotFit));
 }
 
 #[test]

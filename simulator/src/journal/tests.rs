@@ -156,6 +156,7 @@ fn storage() -> Vec<StorageFacts> {
         version: "12".into(),
         labels: vec![("zone".into(), "a".into())],
         affinity: Some(vec![NodeSelectorTerm::default()]),
+        affinity_once_bound: Some(Vec::new()),
         claim: Some(ClaimReference {
             namespace: "vision".into(),
             name: "data".into(),
@@ -177,6 +178,16 @@ fn storage() -> Vec<StorageFacts> {
         waits: true,
         topologies: Some(Vec::new()),
     };
+    let mut all = vec![
+        StorageFacts::Claim(claim),
+        StorageFacts::Volume(volume),
+        StorageFacts::Class(class),
+    ];
+    all.extend(storage_of_nodes());
+    all
+}
+
+fn storage_of_nodes() -> Vec<StorageFacts> {
     let capacity = CapacityFacts {
         namespace: "system".into(),
         name: "room".into(),
@@ -185,12 +196,10 @@ fn storage() -> Vec<StorageFacts> {
         nodes: Some(LabelSelector::default()),
     };
     vec![
-        StorageFacts::Claim(claim),
-        StorageFacts::Volume(volume),
-        StorageFacts::Class(class),
         StorageFacts::CsiNode(CsiNodeFacts {
             name: "n1".into(),
             drivers: vec![("disks".into(), Some(25)), ("others".into(), None)],
+            migrated: vec!["kubernetes.io/gce-pd".into()],
         }),
         StorageFacts::CsiDriver(CsiDriverFacts {
             name: "disks".into(),

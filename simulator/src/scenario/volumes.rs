@@ -143,6 +143,7 @@ fn limit(cluster: &mut Cluster, random: &mut Random, now_ms: UnixMs) {
         let facts = CsiNodeFacts {
             name,
             drivers: vec![(DRIVER.into(), random.percent(80).then_some(most))],
+            migrated: Vec::new(),
         };
         cluster.put(Object::Storage(StorageFacts::CsiNode(facts)), now_ms);
     }

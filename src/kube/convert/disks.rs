@@ -4,7 +4,8 @@
 //! it (VolumeRestrictions); of those that a CSI driver has taken over, a node attaches only so many
 //! (NodeVolumeLimits).
 
-use super::{limits, storage};
+use super::limits;
+use super::storage::taken_over;
 use crate::kube::objects::{InTreeSource, PodSpec, Volume};
 use gpu_batch_policies::facts::{ClaimUse, Disk};
 
@@ -45,10 +46,14 @@ fn of(field: &'static str, disk: &InTreeSource) -> Vec<Disk> {
     }
 }
 
-/// The disk as the CSI driver attaches it that has taken it over; `None`: none has.
+/// The disk as the CSI driver attaches it that has taken it over, or as one that the driver does
+/// not understand; `None`: none has.
 pub(super) fn attached(volume: &Volume) -> Option<ClaimUse> {
     let (field, disk) = volume.disk.as_ref()?;
-    let (driver, handle) = storage::taken_over(field, disk, &Vec::new())?;
+    if matches!(*field, "iscsi" | "rbd") {
+        return None;
+    }
+    let (driver, handle) = taken_over::by(field, disk, &Vec::new()).unwrap_or_default();
     Some(ClaimUse {
         name: format!("{driver}/{handle}").into(),
         is_ephemeral: false,
@@ -59,8 +64,8 @@ pub(super) fn attached(volume: &Volume) -> Option<ClaimUse> {
 /// kube-scheduler fails on nodes with a CSINode.
 pub(super) fn unknown(volume: &Volume) -> Option<&'static str> {
     let (field, _) = volume.disk.as_ref()?;
-    let is_plain = matches!(*field, "iscsi" | "rbd");
-    (!is_plain && attached(volume).is_none()).then_some(*field)
+    let is_unreadable = attached(volume)?.is_unreadable();
+    is_unreadable.then_some(*field)
 }
 
 #[cfg(test)]

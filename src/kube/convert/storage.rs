@@ -4,21 +4,21 @@
 //! more: a quantity counts as absent, and a selector or term that is not read in full selects
 //! nothing.
 
+pub(super) mod taken_over;
+
 use super::problems::Problems;
 use super::quantity::{self, QuantityError};
 use super::{Converter, Watched, identity, limits, selector};
 use crate::kube::objects::{
-    self, CsiDriver, CsiNode, CsiStorageCapacity, InTreeSource, Meta, Pairs, PersistentVolume,
+    self, CsiDriver, CsiNode, CsiStorageCapacity, Meta, Pairs, PersistentVolume,
     PersistentVolumeClaim, Quantity, StorageClass, VolumeAttachment,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     AMOUNT_MAX, AccessModes, Amount, AttachmentFacts, CapacityFacts, ClaimFacts, ClaimReference,
-    CsiDriverFacts, CsiNodeFacts, LabelSelector, Labels, MatchOperator, MatchRequirement,
-    NodeSelectorTerm, SelectorRequirement, StorageClassFacts, StorageFacts, StorageKind, Uid,
-    VolumeFacts, label,
+    CsiDriverFacts, CsiNodeFacts, LabelSelector, MatchOperator, MatchRequirement, NodeSelectorTerm,
+    SelectorRequirement, StorageClassFacts, StorageFacts, StorageKind, Uid, VolumeFacts,
 };
-use std::collections::BTreeSet;
 
 /// The class of a claim or a volume, as it was written before there was a field for it.
 pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -118,16 +118,24 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
     let is_in_tree = csi.is_none();
     let csi = csi.or_else(|| {
         let (field, disk) = spec.in_tree()?;
-        taken_over(field, disk, &metadata.labels.0)
+        taken_over::by(field, disk, &metadata.labels.0)
     });
+    let field = spec.in_tree().map(|(field, _)| field);
     let required = spec.node_affinity.and_then(|affinity| affinity.required);
+    let affinity: Option<Vec<NodeSelectorTerm>> = required.map(|required| {
+        let terms = required.node_selector_terms.unwrap_or_default();
+        let terms = terms.iter().take(limits::ENTRIES);
+        terms.map(node_selector_term).collect()
+    });
+    let field = field.filter(|_| is_in_tree);
+    let affinity_once_bound = field.and_then(|field| {
+        let (labels, terms) = (&metadata.labels.0, affinity.as_deref());
+        taken_over::affinity_once_bound(field, csi.is_some(), labels, terms)
+    });
     VolumeFacts {
         class: class_name(&metadata, spec.storage_class_name),
-        affinity: required.map(|required| {
-            let terms = required.node_selector_terms.unwrap_or_default();
-            let terms = terms.iter().take(limits::ENTRIES);
-            terms.map(node_selector_term).collect()
-        }),
+        affinity,
+        affinity_once_bound,
         claim: spec.claim_ref.and_then(claim_reference),
         size: storage(&spec.capacity).unwrap_or(0),
         access: access_modes(spec.access_modes.as_deref()),
@@ -145,66 +153,6 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
         },
         name: metadata.name,
     }
-}
-
-/// The CSI driver that has taken over a source from before CSI and whose attachments nodes limit,
-/// and the handle by which the driver knows the volume; `None`: another source, or one that the
-/// driver does not understand. `labels`: those of the PersistentVolume.
-///
-/// Source: `csi-translation-lib` (v0.36), as far as NodeVolumeLimits uses it.
-pub(super) fn taken_over(
-    field: &str,
-    disk: &InTreeSource,
-    labels: &Labels,
-) -> Option<(Box<str>, Box<str>)> {
-    let id = &disk.volume_id;
-    let (driver, handle) = match field {
-        "awsElasticBlockStore" => ("ebs.csi.aws.com", elastic_block_store(id)?.into()),
-        "azureDisk" => {
-            let is_managed = disk.kind.as_deref() == Some("Managed");
-            ("disk.csi.azure.com", is_managed.then(|| id.clone())?)
-        }
-        "cinder" => ("cinder.csi.openstack.org", id.clone()),
-        "gcePersistentDisk" => ("pd.csi.storage.gke.io", persistent_disk(id, labels)?),
-        "portworxVolume" => ("pxd.portworx.com", id.clone()),
-        _ => return None,
-    };
-    (!handle.is_empty()).then(|| (driver.into(), handle))
-}
-
-/// The ID of a disk of AWS, which may stand in a URL with the zone.
-fn elastic_block_store(text: &str) -> Option<&str> {
-    let Some(rest) = text.strip_prefix("aws://") else {
-        return Some(text);
-    };
-    let (_, path) = rest.split_once('/')?;
-    let id = path.trim_matches('/');
-    (id.starts_with("vol-") && !id.contains('/')).then_some(id)
-}
-
-/// The handle of a disk of Google's, of one zone or of several in one region.
-fn persistent_disk(name: &str, labels: &Labels) -> Option<Box<str>> {
-    let keys = [
-        "failure-domain.beta.kubernetes.io/zone",
-        "topology.kubernetes.io/zone",
-    ];
-    let mut zones = keys.into_iter().filter_map(|key| label(labels, key));
-    let zones = zones
-        .find(|zones| !zones.is_empty())
-        .unwrap_or("UNSPECIFIED");
-    let place = match zones.split_once("__") {
-        None => format!("zones/{zones}"),
-        Some(_) => {
-            let regions = zones.split("__").map(|zone| {
-                let (region, _) = zone.rsplit_once('-')?;
-                (region.matches('-').count() == 1).then_some(region)
-            });
-            let regions: Option<BTreeSet<&str>> = regions.collect();
-            let regions = regions.filter(|regions| regions.len() == 1)?;
-            format!("regions/{}", regions.first()?)
-        }
-    };
-    Some(format!("projects/UNSPECIFIED/{place}/disks/{name}").into())
 }
 
 /// The facts of a VolumeAttachment.
@@ -233,7 +181,7 @@ fn claim_reference(reference: objects::ClaimRef) -> Option<ClaimReference> {
     })
 }
 
-/// A term of a volume's node affinity.
+/// A term of a volume's node affinity; one that holds nowhere if it is not read in full.
 fn node_selector_term(term: &objects::NodeSelectorTerm) -> NodeSelectorTerm {
     let read = selector::node_selector_term(term, "", &mut Problems::default());
     let count =
@@ -241,9 +189,16 @@ fn node_selector_term(term: &objects::NodeSelectorTerm) -> NodeSelectorTerm {
     let is_whole = read.match_expressions.len() == count(term.match_expressions.as_deref())
         && read.match_fields.len() == count(term.match_fields.as_deref());
     if is_whole {
-        read
-    } else {
-        NodeSelectorTerm::default()
+        return read;
+    }
+    let nothing = MatchRequirement {
+        key: "".into(),
+        operator: MatchOperator::In,
+        values: Vec::new(),
+    };
+    NodeSelectorTerm {
+        match_expressions: vec![nothing],
+        match_fields: Vec::new(),
     }
 }
 
@@ -287,8 +242,9 @@ fn csi_node(node: CsiNode) -> CsiNodeFacts {
         (driver.name, count)
     });
     CsiNodeFacts {
-        name: node.metadata.name,
         drivers: drivers.collect(),
+        migrated: taken_over::migrated(&node.metadata),
+        name: node.metadata.name,
     }
 }
 

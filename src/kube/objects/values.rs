@@ -73,9 +73,10 @@ impl Annotations {
     /// other schedulers let users ask for parts of a GPU.
     const PREFIXES: [&str; 4] = ["gpu-batch.io/", "nvidia.com/", "hami.io/", "gpu-"];
 
-    /// Annotations of claims, volumes and their classes that are kept, too.
-    const OF_VOLUMES: [&str; 5] = [
+    /// Annotations of claims, volumes, their classes and CSINodes that are kept, too.
+    const OF_VOLUMES: [&str; 6] = [
         "pv.kubernetes.io/bind-completed",
+        "storage.alpha.kubernetes.io/migrated-plugins",
         "storageclass.beta.kubernetes.io/is-default-class",
         "storageclass.kubernetes.io/is-default-class",
         "volume.beta.kubernetes.io/storage-class",

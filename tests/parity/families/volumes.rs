@@ -1,9 +1,10 @@
 //! Claims of pods, and the objects that say where their volumes are or can be.
 //!
 //! On purpose not drawn, because gpu-batch differs there:
-//! - Disks that a pod names itself and that the CSI driver which has taken them over does not
-//!   understand: kube-scheduler fails on nodes with a CSINode; and CSINodes that say by an
-//!   annotation which kinds from before CSI a node leaves to CSI drivers.
+//! - Disks that the judged pod names itself and that the CSI driver which has taken them over does
+//!   not understand: kube-scheduler fails on nodes with a CSINode.
+//! - Claims that were made for a pod on a node and that it does not own: kube-scheduler fails
+//!   there.
 //! - Several claims of one pod that wait for free volumes and differ in more than their sizes:
 //!   kube-scheduler gives each the smallest that is left, and gpu-batch looks for other ways where
 //!   that fails.
@@ -292,7 +293,11 @@ impl Stock {
                 continue;
             }
             if draw.percent(25) {
-                volumes.push(draws::disk(draw, &format!("data-{index}")));
+                let name = format!("data-{index}");
+                volumes.push(match draw.percent(15) {
+                    true => draws::unreadable_disk(draw, &name),
+                    false => draws::disk(draw, &name),
+                });
                 continue;
             }
             let name = format!("{pod_name}-data-{index}");

@@ -8,7 +8,8 @@
 //! Source: `getNodeVolumeAttachmentInfo` of the plugin NodeVolumeLimits (v1.36).
 
 use super::Storage;
-use crate::facts::{Amount, AttachmentFacts, NodeFacts};
+use super::limits::{ANY, UNLIMITED};
+use crate::facts::{Amount, AttachmentFacts, ClaimUse, NodeFacts};
 use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
 use crate::state::node::Node;
@@ -78,7 +79,10 @@ impl ClusterState {
     /// Adds to what a node has how many volumes can be attached to it, and how many free ones it
     /// reaches.
     pub(in crate::state) fn add_amounts(&self, node: &mut NodeFacts) {
-        let unused = self.unused_attachments(&node.name);
+        let mut unused = self.unused_attachments(&node.name);
+        if self.is_closed_to_volumes(&node.name) {
+            unused.insert(ANY.into(), UNLIMITED);
+        }
         self.storage.add_amounts(node, &unused);
     }
 
@@ -120,7 +124,11 @@ impl ClusterState {
         let Some(Node { name, .. }) = self.nodes.get(node) else {
             return;
         };
-        if self.pods[pod].claims.is_some() && self.storage.attachments.of_node.contains_key(name) {
+        let Some(claims) = &self.pods[pod].claims else {
+            return;
+        };
+        let is_attached = self.storage.attachments.of_node.contains_key(name);
+        if is_attached || claims.iter().any(ClaimUse::is_unreadable) {
             self.storage.nodes_changed.insert(name.clone());
         }
     }

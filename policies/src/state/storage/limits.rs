@@ -5,12 +5,17 @@
 //! counts once on each node ([`crate::state::shared`]). Volumes that are still attached take one,
 //! too. Only drivers that some CSINode limits are counted; on all other nodes such a driver is not
 //! limited.
+//!
+//! A disk of a pod on a node may be one that no driver understands. kube-scheduler fails then for
+//! every other pod that attaches volumes, if the node limits any driver. While there is such a pod,
+//! [`ANY`] stands for all drivers: of it nothing is left on such a node.
 
 use super::stock::{FREE, without_free};
 use super::users::key;
 use super::{Named, Storage};
 use crate::facts::{
-    Amount, Amounts, ClaimUse, CsiNodeFacts, NodeFacts, PodShape, SharedVolume, UnixMs,
+    Amount, Amounts, ClaimUse, CsiNodeFacts, MIGRATED_PREFIX, NodeFacts, PodShape, SharedVolume,
+    UnixMs, migrated_label,
 };
 use crate::ids::ResourceId;
 use crate::state::ClusterState;
@@ -36,7 +41,13 @@ const TAKEN_OVER: [(&str, &str); 5] = [
 ];
 
 /// How many volumes can be attached to a node that does not limit it.
-const UNLIMITED: Amount = 1 << 40;
+pub(super) const UNLIMITED: Amount = 1 << 40;
+
+/// All drivers together; no driver has such a name.
+pub(super) const ANY: &str = "any driver";
+
+/// Kinds from before CSI that drivers have taken over without counting them.
+const UNCOUNTED: [&str; 2] = ["kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"];
 
 impl Storage {
     /// Takes in the CSINode of a node, which replaces another.
@@ -70,6 +81,15 @@ impl Storage {
         self.nodes_changed.insert(name.into());
     }
 
+    /// Takes in whether some pod has a disk that no driver understands.
+    pub(super) fn limit_any(&mut self, is_known: bool) {
+        match is_known {
+            true => self.limited.insert(ANY.into(), 1),
+            false => self.limited.remove(ANY),
+        };
+        (self.all_nodes_changed, self.all_changed) = (true, true);
+    }
+
     /// The volume that a claim has, or is to get, by its driver and its handle; `None`: one that no
     /// node counts.
     fn handle(&self, name: &Named) -> Option<(&str, String)> {
@@ -83,7 +103,8 @@ impl Storage {
             None => {
                 // A volume that is not there yet is none of those that are.
                 let class = self.classes.get(&facts.class)?;
-                Some((driver_of(&class.provisioner), format!("\0{name:?}")))
+                let is_counted = !UNCOUNTED.contains(&&*class.provisioner);
+                is_counted.then(|| (driver_of(&class.provisioner), format!("\0{name:?}")))
             }
         }
     }
@@ -127,8 +148,8 @@ impl Storage {
         claims.extend(sharers);
     }
 
-    /// Adds to what a node has how many volumes of each limited driver can be attached to it, and
-    /// how many free volumes it reaches.
+    /// Adds to what a node has how many volumes of each limited driver can be attached to it, how
+    /// many free volumes it reaches, and labels for the kinds that it leaves to CSI drivers.
     /// `unused`: how many of each driver are attached that no pod on the node uses.
     pub(super) fn add_amounts(&self, node: &mut NodeFacts, unused: &BTreeMap<Box<str>, Amount>) {
         let NodeFacts {
@@ -149,6 +170,11 @@ impl Storage {
             allocatable.push((attachments_of(driver), limit));
         }
         allocatable.sort();
+        if let Some(of_node) = of_node.filter(|facts| !facts.migrated.is_empty()) {
+            let kinds = of_node.migrated.iter();
+            labels.extend(kinds.map(|kind| (migrated_label(kind), "".into())));
+            labels.sort();
+        }
     }
 }
 
@@ -189,6 +215,9 @@ impl ClusterState {
         for (driver, _) in attached.keys() {
             *counts.entry(driver).or_default() += 1;
         }
+        if self.storage.limited.contains_key(ANY) && !self.handles(namespace, claims).is_empty() {
+            counts.insert(ANY, 1);
+        }
         for (driver, volumes) in counts {
             shape.requests.push((attachments_of(driver), volumes));
         }
@@ -227,6 +256,21 @@ impl ClusterState {
         handles.collect()
     }
 
+    /// Whether a pod with a disk that no driver understands keeps other volumes off a node.
+    pub(super) fn is_closed_to_volumes(&self, node: &str) -> bool {
+        let of_node = self.storage.csi_nodes.get(node).into_iter();
+        let mut drivers = of_node.flat_map(|facts| &facts.drivers);
+        if !self.storage.limited.contains_key(ANY) || drivers.all(|(_, limit)| limit.is_none()) {
+            return false;
+        }
+        let pods = self.node_ids.get(node).map(|node| &self.nodes[*node].pods);
+        let claims = pods.into_iter().flatten().filter_map(|pod| {
+            let record = &self.pods[*pod];
+            record.claims.as_deref()
+        });
+        claims.flatten().any(ClaimUse::is_unreadable)
+    }
+
     /// Forgets the names of amounts of volumes that no pod asks for and no node has any more, once
     /// there are many names: sizes and classes of volumes come and go.
     pub(crate) fn forget_amounts(&mut self) {
@@ -250,6 +294,9 @@ impl ClusterState {
         if let Some(known) = node.and_then(|node| node.known.as_ref()) {
             let mut facts = known.facts.clone();
             without_added(&mut facts.allocatable);
+            facts
+                .labels
+                .retain(|(key, _)| !key.starts_with(MIGRATED_PREFIX));
             self.apply_node(facts, now_ms);
         }
     }

@@ -76,7 +76,9 @@ impl ClusterState {
                 let Some(volume) = storage.volumes.get(volume) else {
                     return Err(format!("has the volume {volume}, which does not exist"));
                 };
-                needs.places.extend(volume.affinity.as_ref().map(|terms| {
+                let affinity = volume.affinity_once_bound.as_ref();
+                let affinity = affinity.or(volume.affinity.as_ref());
+                needs.places.extend(affinity.map(|terms| {
                     let any_of = Vec::from([Vec::from([terms.clone()])]);
                     VolumePlaces {
                         is_bound: true,

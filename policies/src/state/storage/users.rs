@@ -26,8 +26,10 @@ impl ClusterState {
             let name = named(&claim);
             self.storage.changed.insert(name.clone());
             take_out(&mut self.storage.users, &name, &pod);
-            if claim.disk().is_some() && !self.storage.users.contains_key(&name) {
-                self.storage.forget_disk(&name);
+            if let Some((driver, _)) = claim.disk()
+                && !self.storage.users.contains_key(&name)
+            {
+                self.storage.forget_disk(&name, driver);
             }
         }
         for claim in claims {
@@ -219,6 +221,9 @@ impl Storage {
         if self.users.contains_key(name) {
             return;
         }
+        if driver.is_empty() {
+            self.limit_any(true);
+        }
         let mut volume = VolumeFacts {
             is_in_tree: true,
             csi: Some((driver.into(), handle.into())),
@@ -233,7 +238,10 @@ impl Storage {
         self.set_claim(name, Some(claim));
     }
 
-    fn forget_disk(&mut self, name: &Named) {
+    fn forget_disk(&mut self, name: &Named, driver: &str) {
+        if driver.is_empty() {
+            self.limit_any(false);
+        }
         self.set_claim(name, None);
         self.set_volume(&name.1, None);
     }

@@ -24,12 +24,12 @@ fields! {
         is_block, selector, attributes_class, selected_node, pod,
     }
     VolumeFacts {
-        name, version, labels, affinity, claim, class, size, access, is_block, attributes_class,
-        is_available, is_deleting, csi, is_in_tree,
+        name, version, labels, affinity, affinity_once_bound, claim, class, size, access, is_block,
+        attributes_class, is_available, is_deleting, csi, is_in_tree,
     }
     ClaimReference { namespace, name, uid }
     StorageClassFacts { name, provisioner, waits, topologies }
-    CsiNodeFacts { name, drivers }
+    CsiNodeFacts { name, drivers, migrated }
     AttachmentFacts { name, driver, node, volume }
     CsiDriverFacts { name, tells_capacity }
     CapacityFacts { namespace, name, class, largest, nodes }

@@ -57,7 +57,7 @@ fn disks_count_for_the_drivers_that_have_taken_them_over() {
     let ebs = |id: &str| json!({"awsElasticBlockStore": {"volumeID": id}});
     check(ebs("vol-1"), Some("ebs.csi.aws.com/vol-1"), None);
     check(ebs("aws://a/vol-1"), Some("ebs.csi.aws.com/vol-1"), None);
-    check(ebs("aws://a/disk"), None, Some(field));
+    check(ebs("aws://a/disk"), Some("/"), Some(field));
     let disk = "pd.csi.storage.gke.io/projects/UNSPECIFIED/zones/UNSPECIFIED/disks/a";
     check(
         json!({"gcePersistentDisk": {"pdName": "a"}}),
@@ -66,7 +66,7 @@ fn disks_count_for_the_drivers_that_have_taken_them_over() {
     );
     let azure = |kind: &str| json!({"azureDisk": {"diskURI": "/a", "kind": kind}});
     check(azure("Managed"), Some("disk.csi.azure.com//a"), None);
-    check(azure("Shared"), None, Some("azureDisk"));
+    check(azure("Shared"), Some("/"), Some("azureDisk"));
     check(
         json!({"cinder": {"volumeID": "c"}}),
         Some("cinder.csi.openstack.org/c"),

@@ -192,6 +192,7 @@ fn everything_that_counts_of_a_volume_is_read() {
         version: "12".into(),
         labels: vec![("topology.kubernetes.io/zone".into(), "a".into())],
         affinity: Some(vec![in_zone, NodeSelectorTerm::default()]),
+        affinity_once_bound: None,
         claim: Some(ClaimReference {
             namespace: "vision".into(),
             name: "data".into(),
@@ -225,7 +226,15 @@ fn a_volume_without_required_terms_is_reached_from_everywhere() {
         {"key": "zone", "operator": "Exists"}, {"key": "zone", "operator": "Near"}]});
     let affinity = json!({"required": {"nodeSelectorTerms": [strange]}});
     let volume = volume_of(json!({"spec": {"nodeAffinity": affinity}}));
-    assert_eq!(volume.affinity, Some(vec![NodeSelectorTerm::default()]));
+    // A term that is not read in full holds nowhere, and not only because it is empty.
+    let [term] = volume.affinity.as_deref().unwrap() else {
+        panic!("{:?}", volume.affinity);
+    };
+    let [requirement] = &*term.match_expressions else {
+        panic!("{term:?}");
+    };
+    let nothing = (MatchOperator::In, &[][..]);
+    assert_eq!((requirement.operator, &*requirement.values), nothing);
 }
 
 #[test]
@@ -399,6 +408,86 @@ fn volumes_from_before_csi_are_those_of_the_drivers_that_have_taken_them_over() 
         Some("pxd.portworx.com d")
     );
     assert_eq!(plain("azureFile"), None);
+}
+
+/// The terms of a volume of AWS once it is bound: each with its keys, and whether a node is meant
+/// that leaves such volumes to the driver.
+fn once_bound(id: &str, labels: Value, terms: Value) -> Option<Vec<(bool, Vec<String>)>> {
+    let affinity = json!({"required": {"nodeSelectorTerms": terms}});
+    let affinity = if terms.is_null() { terms } else { affinity };
+    let source = json!({"volumeID": id});
+    let spec = json!({"awsElasticBlockStore": source, "nodeAffinity": affinity});
+    let volume = json!({"metadata": {"name": "v", "labels": labels}, "spec": spec});
+    let terms = volume_of(volume).affinity_once_bound?.into_iter();
+    let kind = gpu_batch_policies::facts::migrated_label("kubernetes.io/aws-ebs");
+    let terms = terms.map(|mut term| {
+        let last = term.match_expressions.pop().unwrap();
+        assert_eq!(last.key, kind);
+        let keys = term.match_expressions.iter();
+        let keys = keys.map(|it| format!("{} {}", it.key, it.values.join(",")));
+        (last.operator == MatchOperator::Exists, keys.collect())
+    });
+    Some(terms.collect())
+}
+
+#[test]
+fn bound_volumes_from_before_csi_are_where_their_drivers_look() {
+    const DRIVER: &str = "topology.ebs.csi.aws.com/zone";
+    let zone = "topology.kubernetes.io/zone";
+    let beta = |name: &str| format!("failure-domain.beta.kubernetes.io/{name}");
+    let is_in = |key: &str| json!({"key": key, "operator": "In", "values": ["a"]});
+    let term = |keys: &[&str]| {
+        let keys: Vec<Value> = keys.iter().map(|key| is_in(key)).collect();
+        json!({"matchExpressions": keys})
+    };
+    let plain = |keys: &[&str]| {
+        keys.iter()
+            .map(|key| format!("{key} a"))
+            .collect::<Vec<_>>()
+    };
+    let both =
+        |before: &[&str], now: &[&str]| Some(vec![(false, plain(before)), (true, plain(now))]);
+
+    assert_eq!(once_bound("v", json!({}), json!(null)), None);
+    assert_eq!(once_bound("v", json!({}), json!([term(&["rack"])])), None);
+    let found = once_bound("v", json!({}), json!([term(&[zone])]));
+    assert_eq!(found, both(&[zone], &[DRIVER]));
+    // Without a zone among the terms, those of the labels count.
+    let labels = json!({zone: "a__ "});
+    let found = once_bound("v", labels.clone(), json!([term(&["rack"])]));
+    assert_eq!(found, both(&["rack"], &["rack", DRIVER]));
+    assert_eq!(once_bound("v", labels, json!(null)), both(&[], &[DRIVER]));
+    // An empty term holds nowhere, but one with a zone does.
+    let found = once_bound("v", json!({zone: "a"}), json!([{}]));
+    assert_eq!(found, Some(vec![(true, plain(&[DRIVER]))]));
+    // The labels of before have the names of today for a driver.
+    let (old_zone, old_region) = (beta("zone"), beta("region"));
+    let old: [&str; 2] = [&old_zone, &old_region];
+    let found = once_bound("v", json!({}), json!([term(&old)]));
+    assert_eq!(
+        found,
+        both(&old, &[DRIVER, "topology.kubernetes.io/region"])
+    );
+    // A driver that does not understand the volume finds it nowhere.
+    let found = once_bound("aws://a/disk", json!({}), json!([term(&["rack"])]));
+    assert_eq!(found, Some(vec![(false, plain(&["rack"]))]));
+}
+
+#[test]
+fn a_node_says_which_kinds_it_leaves_to_drivers() {
+    let kinds = "kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/azure-file, x";
+    let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": kinds});
+    let node = json!({"metadata": {"name": "n", "annotations": annotations}});
+    let (_, StorageFacts::CsiNode(facts)) = read::<CsiNode>(node) else {
+        panic!("no CSINode");
+    };
+    assert_eq!(
+        *facts.migrated,
+        [
+            "kubernetes.io/aws-ebs".into(),
+            "kubernetes.io/gce-pd".into()
+        ]
+    );
 }
 
 #[test]

@@ -23,6 +23,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
 /// The classes that there are; claims may name others.
 pub(super) const CLASSES: &[&str] = &["disk", "zonal", "local", "now"];
 
+const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const ZONES: &[&str] = &["a", "b", "c"];
 /// Around what claims ask for: `1Gi` in other words, a byte less, and more.
@@ -119,6 +120,20 @@ pub(super) fn zones_of_node(draw: &mut Draw, node: &mut Value) {
             node["metadata"]["labels"][format!("{prefix}/region")] = json!(region);
         }
     }
+    for (driver, _) in &TAKEN_OVER[..4] {
+        if draw.percent(50) {
+            let zone = *draw.pick(&["a", "a", "b"]);
+            node["metadata"]["labels"][zone_label(driver)] = json!(zone);
+        }
+    }
+}
+
+/// The label by which a driver that has taken over a kind of volumes says zones.
+fn zone_label(driver: &str) -> String {
+    match driver {
+        "pd.csi.storage.gke.io" => "topology.gke.io/zone".to_owned(),
+        driver => format!("topology.{driver}/zone"),
+    }
 }
 
 /// A source of a volume from before CSI.
@@ -152,6 +167,18 @@ fn in_tree(draw: &mut Draw, name: &str) -> (&'static str, Value) {
             json!({"secretName": "secret", "shareName": name}),
         ),
         _ => ("vsphereVolume", json!({"volumePath": name})),
+    }
+}
+
+/// A disk that a pod names itself and that the CSI driver which has taken its kind over does not
+/// understand.
+pub(super) fn unreadable_disk(draw: &mut Draw, name: &str) -> Value {
+    match draw.percent(50) {
+        true => json!({"name": name, "awsElasticBlockStore": {"volumeID": "aws://a/disk"}}),
+        false => {
+            let disk = json!({"diskName": "one", "diskURI": "/one", "kind": "Dedicated"});
+            json!({"name": name, "azureDisk": disk})
+        }
     }
 }
 
@@ -211,7 +238,8 @@ pub(super) fn attachment(draw: &mut Draw, index: u64, volumes: usize, nodes: &[S
     })
 }
 
-/// How many volumes of each driver can be attached to a node.
+/// How many volumes of each driver can be attached to a node, and perhaps which kinds from before
+/// CSI it leaves to drivers.
 pub(super) fn csi_node(draw: &mut Draw, node: &str) -> Value {
     let mut drivers = Vec::new();
     let taken_over = TAKEN_OVER.iter().map(|(driver, _)| driver);
@@ -227,12 +255,18 @@ pub(super) fn csi_node(draw: &mut Draw, node: &str) -> Value {
         }
         drivers.push(entry);
     }
-    json!({
+    let mut object = json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": {"name": node},
         "spec": {"drivers": drivers},
-    })
+    });
+    if draw.percent(60) {
+        let kinds = TAKEN_OVER.iter().filter(|_| draw.percent(85));
+        let kinds: Vec<&str> = kinds.map(|(_, kind)| *kind).collect();
+        object["metadata"]["annotations"][MIGRATED] = json!(kinds.join(","));
+    }
+    object
 }
 
 /// Room for volumes of a class, which some nodes reach.
