@@ -136,21 +136,19 @@ impl Txn {
     }
 
     /// Ends all members of a gang that have places, as [`Txn::end_together`] does, only faster
-    /// where sums say what they take. Returns in how many steps.
+    /// where sums say what they take.
     ///
     /// The members keep their places on paper: none of them may have ended in the transaction, or
     /// end or be placed in it later.
-    pub(crate) fn end_gang(&mut self, state: &mut ClusterState, gang: GangId) -> usize {
+    pub(crate) fn end_gang(&mut self, state: &mut ClusterState, gang: GangId) {
         let Some(footprint) = state.footprint(gang) else {
             let members = state.gangs[gang].members.clone();
             self.end_together(state, &members);
-            return members.len();
+            return;
         };
         state.shift_footprint(&footprint, false);
         self.release(state, footprint.accounts.clone());
-        let nodes = footprint.nodes.len();
         self.given_back.push(footprint);
-        nodes
     }
 
     fn release(&mut self, state: &mut ClusterState, accounts: Vec<Account>) {

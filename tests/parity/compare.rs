@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gpu_batch_policies::report::PreferenceScores;
 use serde_json::Value;
 
+use crate::families::MIGRATED;
 use crate::oracle::{Answer, Stored};
 use crate::ours::{self, Files, Judged, Mistake};
 
@@ -240,6 +241,15 @@ fn has(case: &Value, kind: &str) -> bool {
     objects.is_some_and(|objects| objects.iter().any(|object| object["kind"] == kind))
 }
 
+/// Whether drivers of a node have taken over volumes from before CSI.
+fn has_taken_over(case: &Value) -> bool {
+    let objects = case["objects"].as_array();
+    objects.is_some_and(|objects| {
+        let mut nodes = objects.iter().filter(|object| object["kind"] == "CSINode");
+        nodes.any(|node| node["metadata"]["annotations"].get(MIGRATED).is_some())
+    })
+}
+
 /// Whether there is a volume that a claim without one may get.
 fn gets_free_volume(case: &Value) -> bool {
     let objects = case["objects"].as_array().map_or(&[][..], Vec::as_slice);
@@ -264,9 +274,11 @@ fn good_choice(stored: &Stored, case: &Value, judged: &Judged) -> Result<(), Str
         // free volume that the pod's claim got with that choice is one too many on the node.
         Ok(_) if gets_free_volume(case) && has(case, "CSINode") => Ok(()),
         Ok(node) => Err(format!("the pod is placed on {node}, which does not fit")),
-        // A free volume that the pod's claim has got by then is counted from then on, and one from
-        // before CSI is where its driver looks for it: kube-scheduler's bind fails there, too.
-        Err(_) if gets_free_volume(case) && has(case, "CSINode") => Ok(()),
+        // A free volume that the pod's claim has got by then is counted from then on.
+        Err(why) if why.contains("attachable volumes of") && gets_free_volume(case) => Ok(()),
+        // One from before CSI is then where its driver looks for it: kube-scheduler's bind fails
+        // there, too.
+        Err(_) if gets_free_volume(case) && has_taken_over(case) => Ok(()),
         Err(_) => match judged.nodes.keys().find(|name| fits(name)) {
             Some(node) => Err(format!("the pod is placed nowhere, and {node} fits")),
             None => Ok(()),

@@ -28,6 +28,9 @@ type Family = fn(&mut Draw) -> Value;
 /// Adds a part to a case.
 type Part = fn(&mut Draw, &mut Value);
 
+/// The annotation of CSINodes that names the kinds from before CSI that drivers have taken over.
+pub(crate) const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+
 /// Every family, by its name.
 pub(crate) const ALL: [(&str, Family); 12] = [
     ("resources", resources::case),

@@ -1,7 +1,7 @@
 //! What each gang that runs takes of nodes and of queues, summed up.
 //!
-//! A what-if that lets hundreds of gangs go, one after the other, looks at each node of a gang once,
-//! and at no pod. Sums are kept until the gang may hold something else.
+//! A what-if that lets hundreds of gangs go, one after the other, looks once at each node of a
+//! gang, and at no pod. Sums are kept until the gang may hold something else.
 
 use super::ClusterState;
 use super::pod::{Account, Pod};

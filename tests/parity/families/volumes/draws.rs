@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::MIGRATED;
 use super::super::draw::Draw;
 use super::{BETA, TOPOLOGY};
 
@@ -23,7 +24,6 @@ const TAKEN_OVER: &[(&str, &str)] = &[
 /// The classes that there are; claims may name others.
 pub(super) const CLASSES: &[&str] = &["disk", "zonal", "local", "now"];
 
-const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const ZONES: &[&str] = &["a", "b", "c"];
 /// Around what claims ask for: `1Gi` in other words, a byte less, and more.
