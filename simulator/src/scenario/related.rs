@@ -12,7 +12,8 @@ use gpu_batch_policies::facts::{
 };
 use std::sync::Arc;
 
-/// How many single pods with preferences about pods come beside the gangs.
+/// How many single pods with preferences about pods come beside the gangs, in half of all worlds:
+/// where they come and go, gangs are woken that would sleep otherwise.
 const SINGLE_PODS: u64 = 10;
 
 /// Gives rules to the pods of half of all gangs, and preferences to those of a quarter. Small
@@ -36,7 +37,11 @@ pub(crate) fn relate(arrivals: &mut Vec<(UnixMs, Arrival)>, random: &mut Random)
             }
         }
     }
-    for number in 0..SINGLE_PODS {
+    let singles = match random.percent(50) {
+        true => SINGLE_PODS,
+        false => 0,
+    };
+    for number in 0..singles {
         let at_ms = *random.pick(&times) + random.below(2_000);
         let pod = single(number, random);
         arrivals.push((at_ms, Arrival::Gang(None, vec![pod])));
