@@ -260,7 +260,7 @@ fn minima(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
-/// What is kept of what gangs take is what their members take as they are.
+/// The footprint that is kept of a gang is the sum over its members as they are now.
 fn footprints(state: &ClusterState, found: &mut Vec<String>) {
     for (id, gang) in state.gangs.iter() {
         let kept = state.footprints.kept(id);

@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// The only namespace of the simulated worlds.
 pub const NAMESPACE: &str = "default";
 
+/// The resource of whole GPUs.
+pub(crate) const GPU: &str = "nvidia.com/gpu";
+
 /// Amounts by name, without zeros, sorted.
 #[must_use]
 pub fn amounts(amounts: &[(&str, u64)]) -> Amounts {
@@ -24,11 +27,7 @@ pub fn amounts(amounts: &[(&str, u64)]) -> Amounts {
 /// A ready node with this many CPUs and GPUs and these labels, and room for 110 pods.
 #[must_use]
 pub fn node(name: &str, uid: Uid, cpus: u64, gpus: u64, labels: &[(&str, &str)]) -> NodeFacts {
-    let has = amounts(&[
-        ("cpu", cpus * 1000),
-        ("nvidia.com/gpu", gpus),
-        ("pods", 110),
-    ]);
+    let has = amounts(&[("cpu", cpus * 1000), (GPU, gpus), ("pods", 110)]);
     let mut labels: Labels = labels
         .iter()
         .map(|(k, v)| ((*k).into(), (*v).into()))
@@ -43,7 +42,7 @@ pub fn node(name: &str, uid: Uid, cpus: u64, gpus: u64, labels: &[(&str, &str)])
 /// A waiting pod of this scheduler that asks for this many CPUs and GPUs.
 #[must_use]
 pub fn pod(name: &str, uid: Uid, created_ms: UnixMs, cpus: u64, gpus: u64) -> PodFacts {
-    let requests = amounts(&[("cpu", cpus * 1000), ("nvidia.com/gpu", gpus), ("pods", 1)]);
+    let requests = amounts(&[("cpu", cpus * 1000), (GPU, gpus), ("pods", 1)]);
     let shape = PodShape {
         requests,
         ..PodShape::default()

@@ -11,6 +11,7 @@ mod search;
 use crate::cluster::Cluster;
 use crate::contender::{Contender, listed};
 use crate::gangs::{Gang, contradict, gangs_of, is_met};
+use crate::objects::GPU;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
 use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs, amount};
@@ -245,7 +246,7 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
 
 /// Whether a pod asks for GPUs, and for no parts of cards.
 fn asks_for_whole(facts: &PodFacts) -> bool {
-    facts.shape.cards.is_none() && amount(&facts.shape.requests, "nvidia.com/gpu") > 0
+    facts.shape.cards.is_none() && amount(&facts.shape.requests, GPU) > 0
 }
 
 /// I18: no gang that fits waits.

@@ -34,7 +34,7 @@ pub(crate) use volumes::furnish;
 pub(crate) use work::{Arrival, arrivals};
 
 use crate::cluster::Cluster;
-use crate::objects::{NAMESPACE, node, topology};
+use crate::objects::{GPU, NAMESPACE, node, topology};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
@@ -101,7 +101,7 @@ fn queues(random: &mut Random) -> Vec<QueueFacts> {
         }
         facts.priority = i32::from(random.percent(20));
         if random.percent(50) {
-            facts.resources.push(entry("nvidia.com/gpu", 1, random));
+            facts.resources.push(entry(GPU, 1, random));
         }
         if random.percent(20) {
             facts.resources.insert(0, entry("cpu", 1_000, random));

@@ -20,6 +20,18 @@ pub struct MigProfile {
 }
 
 impl MigProfile {
+    /// A profile whose instances have `size` memory slices and begin at one of `starts`.
+    #[must_use]
+    pub fn new(name: &str, memory_mib: u64, thousandths: u32, size: u8, starts: &[u8]) -> Self {
+        let starts = starts.iter();
+        Self {
+            name: name.into(),
+            memory_mib,
+            thousandths,
+            placements: starts.map(|&start| MigPlacement { start, size }).collect(),
+        }
+    }
+
     /// Whether instances have nothing but computing power and memory. The others have media
     /// engines or graphics, too (`1g.10gb+me`), or lack them (`1g.24gb-me`). Nobody asks for these,
     /// and a card has one set of them.

@@ -28,9 +28,10 @@ pub(crate) struct OnNode {
     pub(crate) accelerated: u32,
 }
 
-/// What is known of the footprint of a gang.
+/// The footprint of a gang, as far as it was asked for since the gang last changed.
 #[derive(Debug, Default)]
 enum Known {
+    /// Nobody has asked for it.
     #[default]
     Nothing,
     /// Amounts alone do not say what the gang takes.
@@ -96,8 +97,8 @@ impl ClusterState {
             });
             let class = &self.classes[pod.class];
             for (resource, amount) in &class.requests {
-                let known = part.amounts.iter_mut();
-                match known.into_iter().find(|(known, _)| known == resource) {
+                let mut known = part.amounts.iter_mut();
+                match known.find(|(known, _)| known == resource) {
                     Some((_, sum)) => *sum = sum.checked_add(*amount)?,
                     None => part.amounts.push((*resource, *amount)),
                 }

@@ -227,9 +227,7 @@ impl Node {
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
     pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &Held) {
-        for (resource, amount) in class.apart() {
-            self.use_up(*resource, |used| used + u128::from(*amount));
-        }
+        self.shift(class.apart(), true);
         self.share(class, Use::Pod, true);
         let exclusive = class.exclusive.iter();
         self.exclusive
@@ -241,9 +239,7 @@ impl Node {
 
     /// The exact reverse of [`Node::take`].
     pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &Held) {
-        for (resource, amount) in class.apart() {
-            self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
-        }
+        self.shift(class.apart(), false);
         self.share(class, Use::Pod, false);
         self.exclusive.retain(|(_, owner)| *owner != pod);
         self.cards.give_back(cards);
@@ -256,16 +252,18 @@ impl Node {
     /// Takes what several pods take that ask for amounts alone, or gives it back. Which pods are on
     /// the node stays as it is.
     pub(crate) fn shift_sums(&mut self, amounts: &Resources, accelerated: u32, takes: bool) {
-        for (resource, amount) in amounts {
-            self.use_up(*resource, |used| match takes {
-                true => used + u128::from(*amount),
-                false => used.saturating_sub(u128::from(*amount)),
-            });
-        }
+        self.shift(amounts, takes);
         self.accelerated = match takes {
             true => self.accelerated + accelerated,
             false => self.accelerated.saturating_sub(accelerated),
         };
+    }
+
+    /// Counts amounts as used, or not any more.
+    fn shift(&mut self, amounts: &Resources, takes: bool) {
+        for (resource, amount) in amounts {
+            self.use_up(*resource, |used| shifted(used, *amount, takes));
+        }
     }
 
     /// Counts the room of a pod on the node as coming, or not any more.

@@ -9,23 +9,11 @@ use gpu_batch_testing::{Sketch, World, gang, names, node, pod};
 
 /// What HAMi's plugin lists of an H100.
 fn profiles() -> Vec<MigProfile> {
-    let profile = |name: &str, memory_mib, percent: u32, size, starts: &[u8]| MigProfile {
-        name: name.into(),
-        memory_mib,
-        thousandths: 10 * percent,
-        placements: starts
-            .iter()
-            .map(|start| MigPlacement {
-                start: *start,
-                size,
-            })
-            .collect(),
-    };
     vec![
-        profile("1g.10gb", 9_984, 13, 1, &[0, 1, 2, 3, 4, 5, 6]),
-        profile("2g.20gb", 20_096, 25, 2, &[0, 2, 4]),
-        profile("3g.40gb", 40_448, 46, 4, &[0, 4]),
-        profile("7g.80gb", 81_152, 100, 8, &[0]),
+        MigProfile::new("1g.10gb", 9_984, 130, 1, &[0, 1, 2, 3, 4, 5, 6]),
+        MigProfile::new("2g.20gb", 20_096, 250, 2, &[0, 2, 4]),
+        MigProfile::new("3g.40gb", 40_448, 460, 4, &[0, 4]),
+        MigProfile::new("7g.80gb", 81_152, 1_000, 8, &[0]),
     ]
 }
 

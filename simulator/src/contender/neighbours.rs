@@ -4,6 +4,7 @@
 //! Only a pod that alone got a place in a step is judged, and only if no other pod lost its place
 //! in that step: else nobody outside of the engine can tell what stood where when it was placed.
 
+use crate::objects::GPU;
 use crate::rules::{has_labels, near, selects};
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
@@ -14,8 +15,6 @@ use gpu_batch_policies::facts::{
 use gpu_batch_policies::report::PodState;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The resource of which there may be a limit by model.
-const GPU: &str = "nvidia.com/gpu";
 /// The node label that names the GPU model.
 const MODEL: &str = "nvidia.com/gpu.product";
 

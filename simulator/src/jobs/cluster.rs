@@ -1,9 +1,10 @@
 //! One cluster: an engine, its nodes, and the jobs that compete for them.
 
 use super::evictions::{Courses, Eviction};
-use super::objects::{Arrival, GPU, Objects};
+use super::objects::{Arrival, Objects};
 use super::promises::Promise;
 use super::{Execution, FairShare, Never, Policy, Workload};
+use crate::objects::GPU;
 use crate::timeline::{Moment, Timeline};
 use crate::trace::jobs::Job;
 use gpu_batch_policies::command::Evict;

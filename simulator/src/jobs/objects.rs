@@ -1,6 +1,6 @@
 //! The objects that stand for the jobs, nodes and queues of a trace in the engine.
 
-use crate::objects::{amounts, pod};
+use crate::objects::{GPU, amounts, pod};
 use crate::trace::jobs::Job;
 use crate::trace::queues::TraceQueue;
 use gpu_batch_policies::event::{Event, Object};
@@ -9,9 +9,6 @@ use gpu_batch_policies::facts::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The only resource of the traces.
-pub(super) const GPU: &str = "nvidia.com/gpu";
 
 /// UIDs of nodes, queues and owners have these bits, so that they differ from UIDs of pods, which
 /// are made from the run, the job and the member.

@@ -3,6 +3,7 @@
 use super::Binder;
 use crate::cluster::Cluster;
 use crate::gangs::Gang;
+use crate::objects::GPU;
 use crate::scenario::PARTS;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
@@ -11,7 +12,7 @@ use gpu_batch_policies::facts::{
 use std::collections::BTreeMap;
 
 /// The resources of these worlds. A host port counts as one more resource, of which a node has one.
-const RESOURCES: [&str; 3] = ["cpu", "nvidia.com/gpu", "pods"];
+const RESOURCES: [&str; 3] = ["cpu", GPU, "pods"];
 pub(super) type Vector = [Amount; 4];
 
 /// What nodes have free, and what queues hold.
@@ -77,8 +78,7 @@ impl Rooms {
     /// entry for.
     pub(super) fn held(&self) -> BTreeMap<(Box<str>, Box<str>), Amount> {
         let entries = || self.queues.values().flat_map(|queue| &queue.resources);
-        let is_accounted =
-            |name: &str| name == "nvidia.com/gpu" || entries().any(|entry| *entry.name == *name);
+        let is_accounted = |name: &str| name == GPU || entries().any(|entry| *entry.name == *name);
         let amounts = self.held.iter().flat_map(|(queue, held)| {
             let named = RESOURCES
                 .iter()

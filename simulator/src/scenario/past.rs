@@ -1,6 +1,7 @@
 //! Past use, which counts in some worlds. It is drawn from a sequence of its own, so that worlds
 //! without past use are not changed by this module.
 
+use crate::objects::GPU;
 use crate::random::Random;
 use gpu_batch_policies::facts::Amount;
 
@@ -56,7 +57,7 @@ pub(crate) fn past(random: &mut Random) -> Option<Past> {
     for queue in ["research", "red", "blue", "green"] {
         if random.percent(60) {
             let gpus = random.between(1, 40_000);
-            used.push((queue, vec![("nvidia.com/gpu".into(), gpus)]));
+            used.push((queue, vec![(GPU.into(), gpus)]));
         }
     }
     let half_life_ms = *random.pick(&HALF_LIVES_MS);

@@ -7,15 +7,14 @@
 
 use super::Arrival;
 use crate::cluster::Cluster;
+use crate::objects::GPU;
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CardEntries, CardFacts, CardMemory, CardModes, CardNeed, CardTerms, ContainerCards,
-    ContainerRole, HAMI_REGISTER, MigPlacement, MigProfile, NodeFacts, PodFacts, UnixMs, amount,
+    ContainerRole, HAMI_REGISTER, MigProfile, NodeFacts, PodFacts, UnixMs, amount,
 };
 use std::sync::Arc;
-
-const GPU: &str = "nvidia.com/gpu";
 
 /// How many parts of a card there are.
 pub(crate) const PARTS: u32 = 4;
@@ -75,18 +74,8 @@ fn shared(mut node: NodeFacts, slots: u32, profiles: &[MigProfile]) -> NodeFacts
 /// The profiles of a card with four memory slices.
 fn profiles() -> Vec<MigProfile> {
     let profile = |size: u8, starts: &[u8]| {
-        let starts = starts.iter();
-        MigProfile {
-            name: format!("{size}g").into(),
-            memory_mib: 250 * u64::from(size),
-            thousandths: 250 * u32::from(size),
-            placements: starts
-                .map(|start| MigPlacement {
-                    start: *start,
-                    size,
-                })
-                .collect(),
-        }
+        let (memory_mib, thousandths) = (250 * u64::from(size), 250 * u32::from(size));
+        MigProfile::new(&format!("{size}g"), memory_mib, thousandths, size, starts)
     };
     vec![
         profile(1, &[0, 1, 2, 3]),

@@ -115,22 +115,20 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
     } = volume;
     let csi = spec.csi.as_ref();
     let csi = csi.map(|csi| (csi.driver.clone(), csi.volume_handle.clone()));
-    let is_in_tree = csi.is_none();
-    let csi = csi.or_else(|| {
-        let (field, disk) = spec.in_tree()?;
-        taken_over::by(field, disk, &metadata.labels.0)
-    });
-    let field = spec.in_tree().map(|(field, _)| field);
+    let in_tree = spec.in_tree().filter(|_| csi.is_none());
+    let translated =
+        in_tree.and_then(|(field, disk)| taken_over::by(field, disk, &metadata.labels.0));
+    let is_in_tree = translated.is_some();
+    let field = in_tree.map(|(field, _)| field);
     let required = spec.node_affinity.and_then(|affinity| affinity.required);
     let affinity: Option<Vec<NodeSelectorTerm>> = required.map(|required| {
         let terms = required.node_selector_terms.unwrap_or_default();
         let terms = terms.iter().take(limits::ENTRIES);
         terms.map(node_selector_term).collect()
     });
-    let field = field.filter(|_| is_in_tree);
     let affinity_once_bound = field.and_then(|field| {
         let (labels, terms) = (&metadata.labels.0, affinity.as_deref());
-        taken_over::affinity_once_bound(field, csi.is_some(), labels, terms)
+        taken_over::affinity_once_bound(field, is_in_tree, labels, terms)
     });
     VolumeFacts {
         class: class_name(&metadata, spec.storage_class_name),
@@ -143,8 +141,8 @@ fn volume(volume: PersistentVolume) -> VolumeFacts {
         attributes_class: spec.volume_attributes_class_name.unwrap_or_default(),
         is_available: status.phase.as_deref() == Some("Available"),
         is_deleting: metadata.deletion_timestamp.is_some(),
-        is_in_tree: is_in_tree && csi.is_some(),
-        csi,
+        is_in_tree,
+        csi: csi.or(translated),
         version: metadata.resource_version,
         labels: {
             let mut labels = metadata.labels.0;

@@ -4,8 +4,8 @@ use super::{asking, card, node};
 use crate::audit;
 use crate::event::Object;
 use crate::facts::{
-    CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardTerms, MigPlacement, MigProfile,
-    NodeFacts, Placement, PodFacts,
+    CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardTerms, MigProfile, NodeFacts,
+    Placement, PodFacts,
 };
 use crate::ids::PodId;
 use crate::state::ClusterState;
@@ -28,17 +28,9 @@ const PLACEMENTS: [Placement; 8] = [
 
 /// The profiles of a card with four slices, of an eighth, a half and all of its memory.
 fn profiles() -> Vec<MigProfile> {
-    let profile = |size: u8, starts: &[u8]| MigProfile {
-        name: format!("{size}g").into(),
-        memory_mib: 24 * u64::from(size),
-        thousandths: 250 * u32::from(size),
-        placements: starts
-            .iter()
-            .map(|start| MigPlacement {
-                start: *start,
-                size,
-            })
-            .collect(),
+    let profile = |size: u8, starts: &[u8]| {
+        let (memory_mib, thousandths) = (24 * u64::from(size), 250 * u32::from(size));
+        MigProfile::new(&format!("{size}g"), memory_mib, thousandths, size, starts)
     };
     [
         profile(1, &[0, 1, 2, 3]),

@@ -149,8 +149,9 @@ impl<'a> Future<'a> {
     /// Lets everything leave that is expected to leave by a time.
     pub(super) fn advance(&mut self, to_ms: UnixMs) {
         while let Some((_, gang)) = self.running.next_if(|(end_ms, _)| *end_ms <= to_ms) {
-            let members = self.state.gangs[gang].members.clone();
+            let members = &self.state.gangs[gang].members;
             if self.divided.contains(&gang) {
+                let members = members.clone();
                 self.end(&members);
             } else {
                 self.work += END_WORK * members.len() as u64;

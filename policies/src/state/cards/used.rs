@@ -1,4 +1,4 @@
-//! What is taken of a card.
+//! The taken part of a card: sums over the pods that hold it, and the slices of its MIG instances.
 
 use crate::facts::{CardNeed, CardPart, MIG_SLICES, MigInstance, MigPlacement, MigProfile};
 use alloc::vec::Vec;

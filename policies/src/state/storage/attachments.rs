@@ -92,14 +92,9 @@ impl ClusterState {
         if !self.storage.attachments.of_node.contains_key(node) {
             return unused;
         }
-        let pods = self.node_ids.get(node).map(|node| &self.nodes[*node].pods);
-        let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
-        for pod in pods.into_iter().flatten() {
-            let record = &self.pods[*pod];
-            if let Some(claims) = record.claims.as_deref() {
-                used.extend(self.handles(&record.namespace, claims));
-            }
-        }
+        let claims = self.claims_on(node);
+        let handles = claims.flat_map(|(pod, claims)| self.handles(&pod.namespace, claims));
+        let mut used: BTreeSet<(&str, String)> = handles.collect();
         for attachment in self.storage.attachments.on(node) {
             let volume = attachment.volume.as_ref();
             let volume = volume.and_then(|volume| self.storage.volumes.get(volume));

@@ -20,6 +20,7 @@ use crate::facts::{
 use crate::ids::ResourceId;
 use crate::state::ClusterState;
 use crate::state::node::Node;
+use crate::state::pod::Pod;
 use crate::state::shared::{ATTACHED, attachments_of};
 use alloc::{
     borrow::ToOwned,
@@ -263,12 +264,15 @@ impl ClusterState {
         if !self.storage.limited.contains_key(ANY) || drivers.all(|(_, limit)| limit.is_none()) {
             return false;
         }
+        let mut claims = self.claims_on(node).flat_map(|(_, claims)| claims);
+        claims.any(ClaimUse::is_unreadable)
+    }
+
+    /// The pods on a node that use claims, each with these.
+    pub(super) fn claims_on(&self, node: &str) -> impl Iterator<Item = (&Pod, &[ClaimUse])> {
         let pods = self.node_ids.get(node).map(|node| &self.nodes[*node].pods);
-        let claims = pods.into_iter().flatten().filter_map(|pod| {
-            let record = &self.pods[*pod];
-            record.claims.as_deref()
-        });
-        claims.flatten().any(ClaimUse::is_unreadable)
+        let pods = pods.into_iter().flatten().map(|pod| &self.pods[*pod]);
+        pods.filter_map(|pod| Some((pod, pod.claims.as_deref()?.as_slice())))
     }
 
     /// Forgets the names of amounts of volumes that no pod asks for and no node has any more, once

@@ -3,7 +3,7 @@
 use super::super::Story;
 use super::Stage;
 use crate::api_server::{ApiServer, Name, Request};
-use crate::objects::{NAMESPACE, node, pod, pod_group};
+use crate::objects::{GPU, NAMESPACE, node, pod, pod_group};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     NodeFacts, PodFacts, PodPhase, QueueFacts, QueueResource, Uid, amount,
@@ -14,7 +14,6 @@ use gpu_batch_policies::facts::{
 const GPUS: u64 = 8;
 const GANG: &str = "gang";
 const TEAM: &str = "team";
-const GPU: &str = "nvidia.com/gpu";
 
 /// The name of a member.
 pub(super) fn member(number: usize) -> String {

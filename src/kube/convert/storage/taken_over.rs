@@ -82,11 +82,10 @@ fn elastic_block_store(text: &str) -> Option<&str> {
 
 /// The handle of a disk of Google's, of one zone or of several in one region.
 fn persistent_disk(name: &str, labels: &Labels) -> Option<Box<str>> {
-    let keys = [
-        "failure-domain.beta.kubernetes.io/zone",
-        "topology.kubernetes.io/zone",
-    ];
-    let mut zones = keys.into_iter().filter_map(|key| label(labels, key));
+    let mut zones = PLACES
+        .iter()
+        .rev()
+        .filter_map(|(zone, _)| label(labels, zone));
     let zones = zones
         .find(|zones| !zones.is_empty())
         .unwrap_or("UNSPECIFIED");

@@ -196,9 +196,8 @@ fn churn(coming: &[Event], runs: &[PodFacts]) -> Vec<Vec<Event>> {
 /// same one each time, the `number`-th.
 fn pass_by(steps: &mut [Vec<Event>], number: usize, waiting: &PodFacts) {
     let passing = node(number, 0, [number % ZONES, number / 100, number / 10]);
-    let mut has_come = false;
-    for events in steps {
-        if has_come {
+    for (events, comes) in steps.iter_mut().zip([true, false].into_iter().cycle()) {
+        if !comes {
             events.push(Event::Deleted(ObjectKey::Pod(waiting.uid)));
             events.push(Event::Deleted(ObjectKey::Node(
                 passing.name.clone(),
@@ -208,7 +207,6 @@ fn pass_by(steps: &mut [Vec<Event>], number: usize, waiting: &PodFacts) {
             events.push(Object::Node(passing.clone()).into());
             events.push(Object::Pod(waiting.clone()).into());
         }
-        has_come = !has_come;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Compared with plain enumerations.
 
 use super::{Chosen, MigModel};
-use crate::facts::{CardMemory, CardNeed, MigPlacement, MigProfile};
+use crate::facts::{CardMemory, CardNeed, MigProfile};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,16 +9,7 @@ use alloc::{format, vec};
 
 /// A profile of a name, with an instance of so much memory and power at each of the starts.
 fn profile(name: &str, gib: u64, thousandths: u32, size: u8, starts: &[u8]) -> MigProfile {
-    let placements = starts.iter().map(|start| MigPlacement {
-        start: *start,
-        size,
-    });
-    MigProfile {
-        name: name.into(),
-        memory_mib: gib * 1024,
-        thousandths,
-        placements: placements.collect(),
-    }
+    MigProfile::new(name, gib * 1024, thousandths, size, starts)
 }
 
 /// The profiles of an H100 with 80 GB: with twice the memory, and without.
