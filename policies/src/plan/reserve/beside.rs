@@ -111,6 +111,13 @@ impl Planner {
         if !uses_up && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
         }
+        if self
+            .reservations
+            .cannot_be_kept(state, others, own.end_ms())
+        {
+            txn.rollback(state, begin);
+            return false;
+        }
         if self.are_kept_beside(state, asker, (txn, begin), others, work) {
             return true;
         }

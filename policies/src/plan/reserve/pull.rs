@@ -12,6 +12,7 @@
 
 use super::earliest::{Asked, Found, Tries, earliest, others_of};
 use super::rooms::Rooms;
+use super::sums::Courses;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
@@ -92,10 +93,16 @@ impl Planner {
     ) {
         let slice = *work + SLICE_WORK / 2;
         let mut rooms = Rooms::default();
+        let last_ms = self.reservations.promised_starts().map(|(_, at_ms)| at_ms);
+        let mut courses = Courses::until(last_ms.max().unwrap_or(now_ms));
         while let Some(gang) = round.left.front().filter(|_| *work < slice) {
             let promised = self.reservations.starts();
             let start = promised.iter().find(|start| start.gang == *gang).copied();
-            if let Some(mut start) = start.filter(|start| start.at_ms > now_ms) {
+            let start = start.filter(|start| {
+                let known = &self.reservations;
+                start.at_ms > now_ms && !known.cannot_be_earlier(state, *gang, &mut courses)
+            });
+            if let Some(mut start) = start {
                 let asked = Asked {
                     start: &start,
                     before_ms: start.at_ms,

@@ -1,0 +1,190 @@
+//! What promises cannot be, by sums over all nodes.
+//!
+//! Where the nodes together have too little free, no places need be looked for: a gang delays
+//! promises on whichever nodes all are, and a promise cannot be pulled forward. Most gangs that
+//! have to wait behind promises are found out by that, and most gangs that end earlier than
+//! expected change no promise. What the sums do not rule out is laid out.
+
+use super::ends::Ends;
+use super::future::Start;
+use super::{Reservation, Reservations};
+use crate::facts::UnixMs;
+use crate::ids::{GangId, PodId, ResourceId};
+use crate::resources::amount_of;
+use crate::state::ClusterState;
+use crate::state::pod::Stage;
+use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use alloc::vec::Vec;
+
+/// How much of a resource is free on all nodes together if gangs end when they are expected to, and
+/// no other gang starts. More may be counted than there will be, and never less.
+#[derive(Debug)]
+struct Course {
+    now: u128,
+    /// From each of these times on, in their order.
+    later: Vec<(UnixMs, u128)>,
+}
+
+/// The courses of resources up to a time, worked out where they are asked for.
+#[derive(Debug)]
+pub(super) struct Courses {
+    until_ms: UnixMs,
+    known: BTreeMap<ResourceId, Course>,
+}
+
+impl Course {
+    fn new(state: &ClusterState, ends: &Ends, resource: ResourceId, until_ms: UnixMs) -> Self {
+        let free = state.nodes.iter().map(|(_, node)| node.free(resource));
+        let free: u128 = free.map(u128::from).sum();
+        let now = free + taken(state, resource, state.holds.leaving());
+        let mut room = now;
+        let ends = ends.in_order();
+        let later = ends.take_while(|(end_ms, _)| *end_ms <= until_ms);
+        let later = later.map(|(end_ms, gang)| {
+            room += given_back(state, resource, gang);
+            (end_ms, room)
+        });
+        Self {
+            now,
+            later: later.collect(),
+        }
+    }
+
+    fn at(&self, at_ms: UnixMs) -> u128 {
+        let ended = self.later.partition_point(|(end_ms, _)| *end_ms <= at_ms);
+        let last = ended.checked_sub(1).and_then(|last| self.later.get(last));
+        last.map_or(self.now, |(_, room)| *room)
+    }
+}
+
+impl Courses {
+    /// `until_ms`: at no later time is anything asked.
+    pub(super) fn until(until_ms: UnixMs) -> Self {
+        Self {
+            until_ms,
+            known: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, state: &ClusterState, ends: &Ends, resource: ResourceId) -> &Course {
+        match self.known.entry(resource) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                unknown.insert(Course::new(state, ends, resource, self.until_ms))
+            }
+        }
+    }
+}
+
+impl Reservations {
+    /// Whether it is ruled out that these promises are kept beside a gang that has places now and
+    /// runs until a time.
+    pub(super) fn cannot_be_kept(
+        &self,
+        state: &ClusterState,
+        others: &[Start],
+        end_ms: UnixMs,
+    ) -> bool {
+        let counts = |it: &&Reservation| others.iter().any(|other| other.gang == it.start.gang);
+        let promised: Vec<&Reservation> = self.promised.iter().filter(counts).collect();
+        let begin = promised.iter().map(|it| it.start.at_ms);
+        let begin: Vec<UnixMs> = begin.filter(|at_ms| *at_ms < end_ms).collect();
+        let Some(last_ms) = begin.iter().max().filter(|_| state.holds.is_empty()) else {
+            return false;
+        };
+        let mut courses = Courses::until(*last_ms);
+        let resources = promised.iter().flat_map(|it| scarcest(state, it));
+        let resources: BTreeSet<ResourceId> = resources.collect();
+        let mut resources = resources.into_iter();
+        resources.any(|resource| {
+            let course = courses.of(state, &self.ends, resource);
+            let needed = needed(state, resource, &promised);
+            begin
+                .iter()
+                .any(|at_ms| at(&needed, *at_ms) > course.at(*at_ms))
+        })
+    }
+
+    /// Whether it is ruled out that a promise is pulled forward. `courses` reach to its time.
+    pub(super) fn cannot_be_earlier(
+        &self,
+        state: &ClusterState,
+        gang: GangId,
+        courses: &mut Courses,
+    ) -> bool {
+        let mut promised = self.promised.iter();
+        let own = promised.find(|it| it.start.gang == gang);
+        let Some(own) = own.filter(|_| state.holds.is_empty()) else {
+            return false;
+        };
+        let others = self.promised.iter().filter(|it| it.start.gang != gang);
+        let others: Vec<&Reservation> = others.collect();
+        scarcest(state, own).into_iter().any(|resource| {
+            let course = courses.of(state, &self.ends, resource);
+            let (own_needs, needed) = (
+                needed(state, resource, &[own]),
+                needed(state, resource, &others),
+            );
+            let own_amount: u128 = own_needs.iter().map(|(_, amount)| amount).sum();
+            let fits = |at_ms, room: u128| own_amount + at(&needed, at_ms) <= room;
+            let other_ends = others.iter().map(|it| it.start.end_ms());
+            let mut other_ends = other_ends.filter(|end_ms| *end_ms < own.start.at_ms);
+            let mut ends = course.later.iter();
+            // Before all ends nothing else has begun that is not promised to begin now.
+            !(fits(0, course.now)
+                || other_ends.any(|end_ms| fits(end_ms, course.at(end_ms)))
+                || ends.any(|(end_ms, room)| *end_ms < own.start.at_ms && fits(*end_ms, *room)))
+        })
+    }
+}
+
+/// What promised gangs need of a resource, and when.
+type Needed = Vec<(Start, u128)>;
+
+fn needed(state: &ClusterState, resource: ResourceId, promised: &[&Reservation]) -> Needed {
+    let waits = |pod: &PodId| {
+        let pod = state.pods.get(*pod);
+        pod.is_some_and(|pod| pod.stage == Stage::Waiting)
+    };
+    let needed = promised.iter().map(|it| {
+        let pods = it.places.iter().map(|(pod, _)| *pod);
+        (it.start, taken(state, resource, pods.filter(waits)))
+    });
+    needed.collect()
+}
+
+/// How much is needed at a time.
+fn at(needed: &Needed, at_ms: UnixMs) -> u128 {
+    let there = needed
+        .iter()
+        .filter(|(start, _)| start.at_ms <= at_ms && at_ms < start.end_ms());
+    there.map(|(_, amount)| amount).sum()
+}
+
+/// The scarcest resources that the pods of a promised gang ask for.
+fn scarcest(state: &ClusterState, promised: &Reservation) -> BTreeSet<ResourceId> {
+    let pods = promised
+        .places
+        .iter()
+        .filter_map(|(pod, _)| state.pods.get(*pod));
+    pods.map(|pod| state.classes[pod.class].primary).collect()
+}
+
+/// What a gang that runs takes of a resource.
+fn given_back(state: &ClusterState, resource: ResourceId, gang: GangId) -> u128 {
+    if let Some(footprint) = state.footprints.kept(gang) {
+        let amounts = footprint.nodes.iter();
+        let amounts = amounts.map(|part| amount_of(&part.amounts, resource));
+        return amounts.map(u128::from).sum();
+    }
+    let members = state.gangs[gang].members.iter().copied();
+    let placed = members.filter(|pod| state.pods[*pod].stage.node().is_some());
+    taken(state, resource, placed)
+}
+
+/// What pods ask for of a resource, summed up.
+fn taken(state: &ClusterState, resource: ResourceId, pods: impl Iterator<Item = PodId>) -> u128 {
+    let pods = pods.filter_map(|pod| state.pods.get(pod));
+    let amounts = pods.map(|pod| amount_of(&state.classes[pod.class].requests, resource));
+    amounts.map(u128::from).sum()
+}
