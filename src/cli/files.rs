@@ -3,6 +3,7 @@
 use super::options::ClusterArgs;
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
+use crate::kube::convert::CardContainers;
 use crate::kube::objects::Timestamp;
 use crate::live::config::Configuration;
 use crate::plan::{self, Captured, Evicted, Input};
@@ -42,8 +43,8 @@ impl FilesArgs {
 /// What a plan of one cycle begins with.
 pub(super) struct World {
     pub(super) objects: Vec<Object>,
-    /// The containers that ask for parts of cards, by `namespace/name` of their pods.
-    pub(super) card_containers: BTreeMap<String, Box<str>>,
+    /// The containers of pods with cards, by `namespace/name` of the pods.
+    pub(super) card_containers: BTreeMap<String, CardContainers>,
     pub(super) options: plan::Options,
     /// The namespace of names that have none.
     pub(super) namespace: String,

@@ -39,6 +39,7 @@ mod unsupported;
 
 pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
+pub use hami::CardContainers;
 pub use preference::ClusterPreferences;
 
 pub(crate) use hami::{CARD_LOCK, NODE_OF_CARDS, annotations_of_cards, written_card_lock};
@@ -102,9 +103,8 @@ pub struct Converter {
     default_priority_class: Option<Box<str>>,
     /// The StorageClass of claims in files that name none: when it was created, and its name.
     default_storage_class: Option<(UnixMs, Box<str>)>,
-    /// From files only: the containers that ask for parts of cards, by `namespace/name` of their
-    /// pods.
-    card_containers: BTreeMap<String, Box<str>>,
+    /// From files only: the containers of pods with cards, by `namespace/name` of the pods.
+    card_containers: BTreeMap<String, CardContainers>,
     /// Why the API server would have refused the Node, or the pod of ours, that was read last. Only
     /// objects from files have such problems.
     impossible: Vec<Problem>,
@@ -158,9 +158,9 @@ impl Converter {
         self.now_ms = now_ms;
     }
 
-    /// The containers that ask for parts of cards in the pods that were read from files, by
-    /// `namespace/name` of the pods.
-    pub(crate) fn into_card_containers(self) -> BTreeMap<String, Box<str>> {
+    /// The containers of pods with cards that were read from files, by `namespace/name` of the
+    /// pods.
+    pub(crate) fn into_card_containers(self) -> BTreeMap<String, CardContainers> {
         self.card_containers
     }
 

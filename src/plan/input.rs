@@ -3,7 +3,9 @@
 use super::cluster::Captured;
 use super::source::{Gathered, Source, Sourced};
 use super::{controllers, layers};
-use crate::kube::convert::{ClusterPreferences, Converter, FromFiles, RefusedDocument, from_files};
+use crate::kube::convert::{
+    CardContainers, ClusterPreferences, Converter, FromFiles, RefusedDocument, from_files,
+};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, UnixMs};
 use gpu_batch_policies::settings::Health;
@@ -37,8 +39,8 @@ pub struct Reading<'a> {
 pub struct Input {
     /// The objects.
     pub objects: Vec<Object>,
-    /// The containers that ask for parts of cards, by `namespace/name` of their pods.
-    pub card_containers: BTreeMap<String, Box<str>>,
+    /// The containers of pods with cards, by `namespace/name` of the pods.
+    pub card_containers: BTreeMap<String, CardContainers>,
     /// What a user should know about the objects: sentences for standard error.
     pub notes: Vec<String>,
 }

@@ -7,7 +7,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{
-    DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, Uid, UnixMs,
+    CardPart, DisruptionBudgetFacts, PodFacts, PodPhase, QueueFacts, Uid, UnixMs,
 };
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use gpu_batch_simulator::prompt_storage::PromptStorage;
@@ -63,11 +63,12 @@ pub(crate) fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQui
         evicted,
         evictions,
         queues,
+        entries,
         ..
     } = World::after(objects, options)?;
     Ok(Plan::of(
         cycles,
-        engine.pod_reports(),
+        (engine.pod_reports(), &entries),
         engine.gang_reports(),
         engine.queue_reports(),
         &evicted,
@@ -120,6 +121,8 @@ struct World {
     evicted: BTreeSet<Uid>,
     /// The evictions of all cycles, in their order.
     evictions: Vec<EvictionView>,
+    /// What the containers of pods got that were bound to cards, init containers first.
+    entries: BTreeMap<Uid, Vec<Vec<CardPart>>>,
     /// The present cycle, from 1.
     cycle: u32,
     /// How many evicted pods came back.
@@ -193,6 +196,7 @@ impl World {
             queues: queues.collect(),
             evicted: BTreeSet::new(),
             evictions: Vec::new(),
+            entries: BTreeMap::new(),
             cycle: 1,
             recreated: 0,
         }
@@ -275,6 +279,9 @@ impl World {
     }
 
     fn bind(&mut self, bind: Bind) {
+        if let Some(assignment) = bind.assignment {
+            self.entries.insert(bind.pod.uid, assignment.entries);
+        }
         if let Some(pod) = self.pods.get_mut(&bind.pod.uid) {
             pod.node = Some(bind.node);
             pod.nominated = None;

@@ -1,6 +1,7 @@
 //! What `plan` prints.
 
 use crate::kube::api::Members;
+use crate::kube::convert::CardContainers;
 use crate::kube::format::seconds;
 use crate::views::queues::{self, QueueView};
 use crate::views::table::{self, Entry, Screen, Tone};
@@ -44,11 +45,14 @@ pub(crate) struct PodView {
     pub message: String,
 }
 
-/// What a pod gets of one card.
+/// What a pod gets of one card: a part of it, or an instance of MIG.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DeviceView {
     /// The container that gets it; `None`: not known.
     pub container: Option<Box<str>>,
+    /// The place of the container among those of the pod, init containers first; `None`: not known.
+    #[serde(skip)]
+    position: Option<usize>,
     /// What the device plugin calls the card.
     pub id: Box<str>,
     /// The memory, in MiB.
@@ -56,6 +60,18 @@ pub(crate) struct DeviceView {
     pub memory_mib: u64,
     /// The computing power, in percent of a card; 0: what others leave.
     pub cores: u32,
+    /// The profile of the instance of MIG, and its first memory slice; absent: it is none.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceView>,
+}
+
+/// An instance of MIG.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct InstanceView {
+    /// The name of its profile.
+    pub profile: Box<str>,
+    /// The first of its memory slices.
+    pub start: u8,
 }
 
 /// One eviction.
@@ -96,11 +112,12 @@ pub(crate) struct GroupView {
 }
 
 impl Plan {
-    /// The plan that the engine's reports make. `evicted`: pods that were evicted in the last
-    /// cycle; `evictions`: those of all cycles; `facts`: the Queue objects.
+    /// The plan that the engine's reports make. With the pods comes what the containers of those
+    /// got that were bound to cards. `evicted`: pods that were evicted in the last cycle;
+    /// `evictions`: those of all cycles; `facts`: the Queue objects.
     pub(crate) fn of(
         cycles: u32,
-        pods: Vec<PodReport>,
+        (pods, entries): (Vec<PodReport>, &BTreeMap<Uid, Vec<Vec<CardPart>>>),
         gangs: Vec<GangReport>,
         queues: Vec<QueueReport>,
         evicted: &BTreeSet<Uid>,
@@ -113,7 +130,7 @@ impl Plan {
                 .into_iter()
                 .map(|pod| {
                     let name = format!("{}/{}", pod.namespace, pod.name);
-                    (name, PodView::of(&pod, evicted))
+                    (name, PodView::of(&pod, entries.get(&pod.uid), evicted))
                 })
                 .collect(),
             evictions,
@@ -132,18 +149,35 @@ impl Plan {
     }
 
     /// Names the containers that get cards, by `namespace/name` of their pods.
-    pub(crate) fn name_containers(&mut self, containers: &BTreeMap<String, Box<str>>) {
+    pub(crate) fn name_containers(&mut self, containers: &BTreeMap<String, CardContainers>) {
         for (pod, view) in &mut self.pods {
-            let container = containers.get(pod);
+            let Some(containers) = containers.get(pod) else {
+                continue;
+            };
+            let is_known = view.devices.iter().all(|device| device.position.is_some());
+            if !is_known && !containers.held.is_empty() {
+                view.devices = DeviceView::of_entries(&containers.held);
+            }
             for device in &mut view.devices {
-                device.container = container.cloned();
+                let position = device.position.or(containers.only);
+                let name = position.and_then(|position| containers.names.get(position));
+                device.container = name.cloned();
             }
         }
     }
 }
 
 impl PodView {
-    fn of(pod: &PodReport, evicted: &BTreeSet<Uid>) -> Self {
+    fn of(pod: &PodReport, entries: Option<&Vec<Vec<CardPart>>>, evicted: &BTreeSet<Uid>) -> Self {
+        let devices = match entries {
+            _ if pod.cards.is_empty() => Vec::new(),
+            Some(entries) => DeviceView::of_entries(entries),
+            None => pod
+                .cards
+                .iter()
+                .map(|part| DeviceView::of(part, None))
+                .collect(),
+        };
         let state = match pod.state {
             _ if evicted.contains(&pod.uid) => "Evicted",
             PodState::Pending => "Pending",
@@ -157,7 +191,7 @@ impl PodView {
         Self {
             state,
             node: pod.node.as_deref().map(str::to_owned),
-            devices: pod.cards.iter().map(DeviceView::of).collect(),
+            devices,
             reason: pod.reason.map(Reason::as_str),
             message: pod.message.clone(),
         }
@@ -173,12 +207,32 @@ impl PodView {
 }
 
 impl DeviceView {
-    fn of(part: &CardPart) -> Self {
+    /// What each container gets, init containers first.
+    fn of_entries(entries: &[Vec<CardPart>]) -> Vec<Self> {
+        let entries = entries.iter().enumerate();
+        let devices = entries.flat_map(|(position, parts)| {
+            let parts = parts.iter();
+            parts.map(move |part| Self::of(part, Some(position)))
+        });
+        devices.collect()
+    }
+
+    fn of(part: &CardPart, position: Option<usize>) -> Self {
+        // Where it is not known which container has what, a part may consist of several instances.
+        let instance = match &*part.instances {
+            [instance] => Some(InstanceView {
+                profile: instance.profile.clone(),
+                start: instance.placement.start,
+            }),
+            _ => None,
+        };
         Self {
             container: None,
+            position,
             id: part.card.clone(),
             memory_mib: part.memory_mib,
             cores: part.thousandths / 10,
+            instance,
         }
     }
 }

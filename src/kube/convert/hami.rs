@@ -12,8 +12,9 @@ mod lock;
 mod register;
 mod request;
 
-pub(super) use allocation::parts;
+pub use allocation::CardContainers;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
+pub(super) use allocation::{by_container, parts};
 pub(super) use choice::{
     MODE, ORDER, note_unknown_order, text_of, unsupported_mode, unsupported_order,
 };

@@ -3,7 +3,9 @@
 use super::admission;
 use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
-use crate::kube::convert::{self, Converter, Watched, limits, resources, storage};
+use crate::kube::convert::{
+    self, CardContainers, Converter, Watched, hami, limits, resources, storage,
+};
 use crate::kube::objects::{
     Condition, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Job, Namespace,
     NativePodGroup, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim, Pod,
@@ -244,17 +246,12 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
     let problem = admit_priority(&mut pod, converter);
     let refusals = admission::refusals(&pod, &value);
     let mut facts = convert::pod::pod(&pod, converter);
-    let one_asks = |facts: &&PodFacts| {
-        let terms = facts.shape.card_terms.as_ref();
-        let several = terms.is_some_and(|terms| terms.containers.len() > 1);
-        facts.shape.cards.is_some() && !several
-    };
-    if let Some(facts) = facts.as_ref().filter(one_asks) {
-        let before = facts.card_entries.before as usize;
-        let container = resources::all_containers(&pod.spec).nth(before);
+    if let Some(containers) = facts
+        .as_ref()
+        .and_then(|facts| card_containers(&pod, facts))
+    {
         let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
-        let named = container.map(|(_, container)| (name, container.name.clone()));
-        converter.card_containers.extend(named);
+        converter.card_containers.insert(name, containers);
     }
     // Conversion may have refused a field already: its words are kept.
     for refusal in refusals {
@@ -269,6 +266,19 @@ fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldE
         facts.problems.push(problem);
     }
     Ok(facts.map(Object::Pod))
+}
+
+/// The containers of a pod that asks for cards, or has some.
+fn card_containers(pod: &Pod, facts: &PodFacts) -> Option<CardContainers> {
+    let asks = facts.shape.cards.is_some();
+    let terms = facts.shape.card_terms.as_ref();
+    let several = terms.is_some_and(|terms| terms.containers.len() > 1);
+    let names = resources::all_containers(&pod.spec);
+    (asks || !facts.cards.is_empty()).then(|| CardContainers {
+        names: names.map(|(_, container)| container.name.clone()).collect(),
+        only: (asks && !several).then_some(facts.card_entries.before as usize),
+        held: hami::by_container(pod).unwrap_or_default(),
+    })
 }
 
 /// Fills in a pod's priority as the API server's admission does.

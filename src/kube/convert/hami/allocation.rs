@@ -10,8 +10,8 @@
 //! it is. Else all count as if they were held side by side, so that no card is given away twice.
 
 use super::instances::{self, INSTANCES};
-use crate::kube::convert::keys;
 use crate::kube::convert::problems::Problems;
+use crate::kube::convert::{keys, resources};
 use crate::kube::objects::{Pod, PodSpec};
 use gpu_batch_policies::facts::{CardPart, UnixMs};
 use std::collections::BTreeMap;
@@ -23,6 +23,18 @@ pub(crate) const NODE: &str = "hami.io/vgpu-node";
 const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 /// What HAMi's device plugin takes for a card of its own, whatever the model.
 const VENDOR: &str = "NVIDIA";
+
+/// What a pod says of each of its containers, for plans that name them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardContainers {
+    /// The names of all containers, init containers first.
+    pub names: Vec<Box<str>>,
+    /// Which of them alone asks for cards, by its place among the names; `None`: several do, or
+    /// none.
+    pub only: Option<usize>,
+    /// What each of them holds; empty where that is not known, or nothing is held.
+    pub held: Vec<Vec<CardPart>>,
+}
 
 /// Sums by card: slots, thousandths and MiB.
 type Sums<'a> = BTreeMap<&'a str, [u64; 3]>;
@@ -49,16 +61,45 @@ pub(in crate::kube::convert) fn parts(pod: &Pod, problems: &mut Problems) -> Vec
     parts.collect()
 }
 
+/// What each container holds, device by device; `None`: nobody has cards, or it is not known who.
+pub(in crate::kube::convert) fn by_container(pod: &Pod) -> Option<Vec<Vec<CardPart>>> {
+    let text = pod.metadata.annotations.get(ALLOCATED)?;
+    let text = text.strip_suffix(';').unwrap_or(text);
+    let mut instances = instances::by_device(pod);
+    let entries = text.split(';').enumerate().map(|(container, text)| {
+        let devices = text.split(':').filter(|text| text.contains(','));
+        let parts = devices.enumerate().map(|(device, text)| {
+            let (card, [slots, thousandths, memory_mib]) = device_of(text)?;
+            let instance = instances.remove(&(container, device));
+            Some(CardPart {
+                card: card.into(),
+                slots: u32::try_from(slots).ok()?,
+                thousandths: u32::try_from(thousandths).ok()?,
+                memory_mib,
+                instances: instance.into_iter().collect(),
+            })
+        });
+        parts.collect::<Option<Vec<CardPart>>>()
+    });
+    let entries: Vec<Vec<CardPart>> = entries.collect::<Option<_>>()?;
+    let count = resources::all_containers(&pod.spec).count();
+    (entries.len() == count && instances.is_empty()).then_some(entries)
+}
+
+/// A card, and what one container holds of it: slots, thousandths and MiB.
+fn device_of(text: &str) -> Option<(&str, [u64; 3])> {
+    let mut fields = text.split(',');
+    let (card, _vendor) = (fields.next()?, fields.next()?);
+    let [memory_mib, percent] =
+        [fields.next(), fields.next()].map(|text| text?.parse::<u32>().ok());
+    Some((card, [1, 10 * u64::from(percent?), memory_mib?.into()]))
+}
+
 /// The cards of one container.
 fn entry<'a>(text: &'a str, problems: &mut Problems) -> Sums<'a> {
     let mut sums = Sums::new();
     for text in text.split(':').filter(|text| text.contains(',')) {
-        let mut fields = text.split(',');
-        let (card, _vendor) = (fields.next().unwrap_or_default(), fields.next());
-        let numbers = [fields.next(), fields.next()];
-        let numbers = numbers.map(|text| text.and_then(|text| text.parse::<u32>().ok()));
-        if let [Some(memory_mib), Some(percent)] = numbers {
-            let part = [1, 10 * u64::from(percent), memory_mib.into()];
+        if let Some((card, part)) = device_of(text) {
             add(&mut sums, card, part);
         } else {
             let field = keys::annotation(ALLOCATED);

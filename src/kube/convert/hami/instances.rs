@@ -17,7 +17,7 @@ use crate::kube::objects::{Pod, null_is_default};
 use gpu_batch_policies::facts::{CardPart, MigInstance};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The annotation.
 pub(super) const INSTANCES: &str = "hami.io/vgpu-mig-allocations";
@@ -54,19 +54,41 @@ pub(super) fn of(pod: &Pod, problems: &mut Problems) -> BTreeMap<Box<str>, Vec<M
     })
 }
 
-fn read(text: &str) -> Result<BTreeMap<Box<str>, Vec<MigInstance>>, String> {
-    let mut instances: BTreeMap<Box<str>, Vec<MigInstance>> = BTreeMap::new();
-    let mut devices = BTreeSet::new();
+/// The instances of a pod by the places of their containers, and of the devices in these; nothing
+/// where the list makes no sense.
+pub(super) fn by_device(pod: &Pod) -> BTreeMap<(usize, usize), MigInstance> {
+    let text = pod.metadata.annotations.get(INSTANCES).unwrap_or_default();
+    let listed = listed(text).unwrap_or_default().into_iter();
+    listed
+        .map(|(device, (_, instance))| (device, instance))
+        .collect()
+}
+
+/// Cards with instances, by container and device.
+type Listed = BTreeMap<(usize, usize), (Box<str>, MigInstance)>;
+
+fn listed(text: &str) -> Result<Listed, String> {
+    let mut listed = Listed::new();
     for entry in entries(text)? {
-        let device = (entry.container_index, entry.device_index);
         let instance = instance(&entry)?;
-        if !devices.insert(device) {
+        let [container, device] = [entry.container_index, entry.device_index];
+        let place = usize::try_from(container)
+            .ok()
+            .zip(usize::try_from(device).ok());
+        let place = place.ok_or("lists an instance that is incomplete")?;
+        if listed.insert(place, (entry.card, instance)).is_some() {
             return Err(format!(
-                "gives device {} of container {} twice",
-                device.1, device.0
+                "gives device {device} of container {container} twice"
             ));
         }
-        let of_card = instances.entry(entry.card).or_default();
+    }
+    Ok(listed)
+}
+
+fn read(text: &str) -> Result<BTreeMap<Box<str>, Vec<MigInstance>>, String> {
+    let mut instances: BTreeMap<Box<str>, Vec<MigInstance>> = BTreeMap::new();
+    for (card, instance) in listed(text)?.into_values() {
+        let of_card = instances.entry(card).or_default();
         let mask = instance.placement.mask();
         // HAMi's scheduler gives an init container and a later container one instance.
         if of_card.contains(&instance) {
@@ -102,10 +124,7 @@ fn entries(text: &str) -> Result<Vec<Entry>, String> {
 
 /// An instance that makes sense.
 fn instance(entry: &Entry) -> Result<MigInstance, String> {
-    let is_complete = entry.container_index >= 0
-        && entry.device_index >= 0
-        && !entry.card.is_empty()
-        && (1..=limits::TEXT).contains(&entry.profile.len());
+    let is_complete = !entry.card.is_empty() && (1..=limits::TEXT).contains(&entry.profile.len());
     let made = [
         !entry.made.is_empty(),
         entry.gpu_instance.is_some(),
