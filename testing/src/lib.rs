@@ -21,12 +21,15 @@ mod locks;
 mod numa;
 #[cfg(feature = "planted-panic")]
 mod panic;
+mod plugin;
 mod questions;
 mod sketch;
 mod volumes;
 mod world;
 
+pub use locks::LockRace;
 pub use numa::numa;
+pub use plugin::{BIND_PHASE, CARD_LOCK, DevicePlugin, Given, NotGiven, ServedPod, TO_ALLOCATE};
 pub use sketch::{
     Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };

@@ -1,9 +1,20 @@
 //! Locks on the cards of nodes, and HAMi's device plugin, which takes them away.
 
 use crate::World;
-use gpu_batch_policies::command::{LockCards, UnlockCards};
+use crate::{conflict, refused};
+use gpu_batch_policies::command::{Action, LockCards, OwnCardLock, UnlockCards};
 use gpu_batch_policies::event::{Object, Outcome};
 use gpu_batch_policies::facts::CardLock;
+use std::collections::VecDeque;
+
+/// What happens to a request for a lock.
+#[derive(Debug, Clone, Default)]
+pub struct LockRace {
+    /// What another has written just before, or taken away; `None`: nobody has.
+    pub written: Option<Option<CardLock>>,
+    /// What the request comes to; `None`: it is done if what was seen still stands there.
+    pub outcome: Option<Outcome>,
+}
 
 impl World {
     /// The lock on the cards of a node.
@@ -61,6 +72,44 @@ impl World {
             false => Outcome::Conflict {
                 message: "the lock is another one".into(),
             },
+        }
+    }
+
+    /// One step, in which requests for the lock on the cards of a node end as the races say.
+    /// `text`: a lock of ours as it is written. `is_bound`: whether bindings succeed.
+    pub fn race(
+        &mut self,
+        node: &str,
+        races: &mut VecDeque<LockRace>,
+        text: impl Fn(&OwnCardLock) -> String,
+        is_bound: bool,
+    ) {
+        for command in self.commands() {
+            let outcome = match &command.action {
+                Action::LockCards(lock) => {
+                    let race = races.pop_front().unwrap_or_default();
+                    if let Some(written) = race.written {
+                        self.set_lock(node, written);
+                    }
+                    let answer = self.lock_answer(node, lock.seen.as_deref());
+                    match race.outcome {
+                        Some(outcome) if answer == Outcome::Done => outcome,
+                        _ => answer,
+                    }
+                }
+                Action::UnlockCards(unlock) => {
+                    let values = [text(&unlock.lock).into(), unlock.lock.read_back().value];
+                    let stands = self.lock(node).map(|lock| &lock.value);
+                    match stands.is_some_and(|value| values.contains(value)) {
+                        true => Outcome::Done,
+                        false => conflict(),
+                    }
+                }
+                Action::Bind(_) if !is_bound => refused(),
+                Action::Observe(pod) => Outcome::Observed(self.seen(pod.uid)),
+                _ => Outcome::Done,
+            };
+            self.carry_out(command, outcome);
         }
     }
 }

@@ -23,7 +23,8 @@ pub(in crate::kube::convert) fn lock(annotations: &Annotations) -> Option<CardLo
 pub(super) fn read(value: &str) -> CardLock {
     let parts: Vec<&str> = value.splitn(4, ',').collect();
     let (time, holder) = match *parts.as_slice() {
-        [time] | [time, "", ""] => (time, None),
+        // Without one of the two it names nobody, and the plugin serves whoever waits.
+        [time] | [time, "", _] | [time, _, ""] => (time, None),
         [time, namespace, name] => (time, Some((namespace.into(), name.into()))),
         _ => ("", None),
     };

@@ -1,9 +1,11 @@
 //! Compared with what HAMi's own code answers. The answers are no part of the repository.
 //! `GPU_BATCH_CASES` names their directory; without it they are looked for beside the repository.
 
+mod allocate;
 mod allocations;
 mod annotations;
 mod choices;
+mod fit;
 mod instances;
 mod locks;
 mod registers;
