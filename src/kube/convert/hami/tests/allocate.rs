@@ -95,6 +95,7 @@ fn is_given(given: &Given, theirs: &Value, input: &Value) -> bool {
         options["enableGetPreferredAllocation"] != true && options["deviceListStrategy"].is_null();
     let ids: Vec<&str> = given.cards.iter().map(|card| &*card.0).collect();
     let mut limits = given.cards.iter().enumerate();
+    let power = given.cards[0].2.to_string();
     let folder = list(&theirs["mounts"]).find_map(|mount| {
         let path = mount[1].as_str()?;
         path.split_once("/vgpu/containers/")
@@ -110,7 +111,7 @@ fn is_given(given: &Given, theirs: &Value, input: &Value) -> bool {
         && limits.all(|(number, (_, memory_mib, _))| {
             envs[format!("CUDA_DEVICE_MEMORY_LIMIT_{number}")] == format!("{memory_mib}m")
         })
-        && envs["CUDA_DEVICE_SM_LIMIT"] == given.cards[0].2.to_string()
+        && envs["CUDA_DEVICE_SM_LIMIT"] == power
         && folder.is_none_or(|folder| folders.any(|known| known == folder))
 }
 
