@@ -126,11 +126,14 @@ pub struct GpuReport {
     pub model: Box<str>,
     /// The resource: `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`.
     pub resource: Box<str>,
-    /// Used by pods.
+    /// Used by pods; of cards that HAMi divides, those of which nothing is left.
     pub used: Amount,
+    /// Cards that HAMi divides, of which pods hold parts and others may get some.
+    pub shared: Amount,
     /// Free, and perhaps held for a gang.
     pub free: Amount,
-    /// Free, on nodes that have less of it free than any waiting pod asks for.
+    /// Free, on nodes that have less of it free than any waiting pod asks for; or cards that HAMi
+    /// divides, with too little left of each for any waiting pod.
     pub fragmented: Amount,
     /// Not used, on nodes that take no GPU pods now: cordoned, lost, being upgraded, or with a sign
     /// that GPUs have failed.

@@ -418,6 +418,7 @@ impl Metrics {
         for report in gpus {
             for (state, amount) in [
                 ("used", report.used),
+                ("shared", report.shared),
                 ("free", report.free),
                 ("fragmented", report.fragmented),
                 ("closed", report.closed),

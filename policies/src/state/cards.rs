@@ -199,7 +199,7 @@ impl Size {
             // A card that is computed on with all its power has none left to share.
             0 if self.thousandths > 0 && used.thousandths >= self.thousandths.into() => 0,
             0 => slots,
-            WHOLE_CARD if self.thousandths == WHOLE_CARD.into() && used.slots > 0 => 0,
+            WHOLE_CARD if self.thousandths == u32::from(WHOLE_CARD) && used.slots > 0 => 0,
             thousandths => self.free_thousandths(used) / u64::from(thousandths),
         };
         let memory = match request.memory().of_card(self.memory_mib) {
@@ -458,6 +458,19 @@ impl Cards {
         for card in self.cards.iter().filter(|card| card.size.is_some()) {
             (&card.id, &card.model, &card.size, card.used).hash(hasher);
         }
+    }
+
+    /// Each named card, in the order of their ids: whether pods hold parts of it, and whether it has
+    /// room for what one of these requests asks of one card.
+    pub(crate) fn openings<'a>(
+        &'a self,
+        requests: &'a [CardNeed],
+    ) -> impl Iterator<Item = (bool, bool)> + 'a {
+        self.named().map(|(_, size, used)| {
+            let mut requests = requests.iter();
+            let has_room = requests.any(|request| size.fits(used, request) > 0);
+            (used.slots > 0, has_room)
+        })
     }
 
     /// The sorts of pods that hold cards of the node.

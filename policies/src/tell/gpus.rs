@@ -1,7 +1,7 @@
 //! The GPUs of the cluster, by model and resource.
 
-use crate::facts::{Amount, amount};
-use crate::gpu::{self, is_gpu_resource};
+use crate::facts::{Amount, CardClosed, CardMemory, CardNeed, amount};
+use crate::gpu::{self, GPU, is_gpu_resource};
 use crate::ids::ClassId;
 use crate::report::GpuReport;
 use crate::state::ClusterState;
@@ -34,7 +34,71 @@ pub(crate) fn gpu_reports(state: &ClusterState) -> Vec<GpuReport> {
             count(report, known, (existing, used), least);
         }
     }
-    reports.into_values().collect()
+    let mut reports: Vec<GpuReport> = reports.into_values().collect();
+    count_cards(state, &mut reports);
+    reports
+}
+
+/// Adds the cards that HAMi divides, each in one state.
+fn count_cards(state: &ClusterState, reports: &mut Vec<GpuReport>) {
+    let asked = asked_of_cards(state);
+    let anything: Vec<CardNeed> = CardNeed::new(1, 0, CardMemory::Mib(1))
+        .into_iter()
+        .collect();
+    for (_, node) in state.nodes.iter() {
+        let Some(known) = node.known.as_ref().filter(|known| known.gpu.is_hami) else {
+            continue;
+        };
+        let rooms = node
+            .cards
+            .openings(&anything)
+            .zip(node.cards.openings(&asked));
+        for (card, ((is_held, has_any), (_, has_room))) in known.facts.cards.iter().zip(rooms) {
+            let model = known.gpu.product.as_ref().unwrap_or(&card.model);
+            let report = report_of(reports, model);
+            let is_closed = card.closed.is_some() || is_closed(known);
+            let count = match () {
+                () if card.closed == Some(CardClosed::Unhealthy) => &mut report.unhealthy,
+                () if is_closed && !is_held => &mut report.closed,
+                () if is_closed || !has_any => &mut report.used,
+                () if !has_room && !asked.is_empty() => &mut report.fragmented,
+                () if is_held => &mut report.shared,
+                () => &mut report.free,
+            };
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
+/// The report of the GPUs of a model, in its place.
+fn report_of<'a>(reports: &'a mut Vec<GpuReport>, model: &str) -> &'a mut GpuReport {
+    let known = reports.binary_search_by(|it| (&*it.model, &*it.resource).cmp(&(model, GPU)));
+    let place = known.unwrap_or_else(|place| {
+        let report = GpuReport {
+            model: model.into(),
+            resource: GPU.into(),
+            ..GpuReport::default()
+        };
+        reports.insert(place, report);
+        place
+    });
+    &mut reports[place]
+}
+
+/// What the containers of waiting pods ask of cards, each request once.
+fn asked_of_cards(state: &ClusterState) -> Vec<CardNeed> {
+    let pods = state.pods.iter().map(|(_, pod)| pod);
+    let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
+    let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
+    let mut asked = BTreeSet::new();
+    for class in classes {
+        let shape = &state.classes[class].shape;
+        let terms = shape.card_terms.as_ref();
+        let several = terms.map_or(&[][..], |terms| &terms.containers);
+        asked.extend(several.iter().map(|container| container.need));
+        asked.extend(shape.cards);
+    }
+    asked.into_iter().collect()
 }
 
 /// How much of a resource the pods on a node use.
