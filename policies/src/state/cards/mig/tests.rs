@@ -6,6 +6,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use serde_json::Value;
 
 /// A profile of a name, with an instance of so much memory and power at each of the starts.
 fn profile(name: &str, gib: u64, thousandths: u32, size: u8, starts: &[u8]) -> MigProfile {
@@ -263,59 +264,150 @@ fn layouts(profiles: &[MigProfile], occupied: u8) -> BTreeSet<Layout> {
     full
 }
 
-/// Profiles with their compute slices as power: of cards with seven of them, and with four.
-fn by_compute() -> [(u32, Vec<MigProfile>); 2] {
-    let all = |number: u8| (0..number).collect::<Vec<u8>>();
-    let seven = vec![
-        profile("1g", 1, 1, 1, &all(7)),
-        profile("2g", 2, 2, 2, &[0, 2, 4]),
-        profile("3g", 4, 3, 4, &[0, 4]),
-        profile("4g", 4, 4, 4, &[0]),
-        profile("7g", 8, 7, 8, &[0]),
-    ];
-    let four = vec![
-        profile("1g", 1, 1, 1, &all(4)),
-        profile("2g", 2, 2, 2, &[0, 2]),
-        profile("4g", 4, 4, 4, &[0]),
-    ];
-    [(7, seven), (4, four)]
+/// What NVIDIA says of the cards of a GPU model.
+struct Card {
+    model: String,
+    compute_slices: u32,
+    memory_slices: u8,
+    /// The profiles, with their compute slices as power, and how many instances of each a card
+    /// holds.
+    profiles: Vec<(MigProfile, u64)>,
 }
 
-#[test]
-fn there_are_19_or_5_full_layouts_and_none_has_more_compute_than_the_card() {
-    let [(_, mut seven), (_, four)] = by_compute();
-    assert_eq!(layouts(&seven, 0).len(), 19);
-    assert_eq!(layouts(&four, 0).len(), 5);
-    // Early drivers are said to have refused 4g beside 3g.
-    let (three, large) = ((2, 4), (3, 0));
-    let both = layouts(&seven, 0).into_iter();
-    let both = both.filter(|layout| layout.contains(&three) && layout.contains(&large));
-    assert_eq!(both.count(), 1);
-    seven.push(profile("1g double", 2, 1, 2, &[0, 2, 4, 6]));
-    for (compute, profiles) in [(7, seven), (4, four)] {
-        for layout in layouts(&profiles, 0) {
-            let used: u32 = layout.iter().map(|(it, _)| profiles[*it].thousandths).sum();
-            assert!(used <= compute, "{layout:?}");
-        }
+impl Card {
+    /// The plain profiles; those of twice the memory for one compute slice if they are asked for.
+    fn plain(&self, with_double: bool) -> Vec<MigProfile> {
+        let is_double = |it: &MigProfile| it.thousandths == 1 && it.placements[0].size == 2;
+        let profiles = self.profiles.iter().map(|(profile, _)| profile);
+        let plain = profiles.filter(|it| it.is_plain() && (with_double || !is_double(it)));
+        plain.cloned().collect()
+    }
+}
+
+/// The GPU models whose profiles are known. `GPU_BATCH_REFERENCE` names the directory of the list;
+/// without it, it is looked for beside the repository.
+///
+/// # Panics
+/// If the list is not there.
+fn cards() -> Vec<Card> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference");
+    let directory = std::env::var("GPU_BATCH_REFERENCE").unwrap_or_else(|_| beside.into());
+    let path = format!("{directory}/mig-profiles.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+        panic!("cannot read {path}: {error}; set GPU_BATCH_REFERENCE to its directory")
+    });
+    let listed: Value = serde_json::from_str(&text).unwrap();
+    let models = listed["models"].as_array().unwrap().iter();
+    models.map(card).collect()
+}
+
+fn card(model: &Value) -> Card {
+    let number = |of: &Value, key: &str| of[key].as_u64().unwrap();
+    let profile = |of: &Value| {
+        let starts = of["allowed_starts"].as_array().unwrap().iter();
+        let starts: Vec<u8> = starts
+            .map(|start| start.as_u64().unwrap().try_into().unwrap())
+            .collect();
+        let size = number(of, "placement_size");
+        let compute = number(of, "compute_slices").try_into().unwrap();
+        let name = of["profile"].as_str().unwrap();
+        let profile = MigProfile::new(name, size, compute, size.try_into().unwrap(), &starts);
+        (profile, number(of, "max_instances"))
+    };
+    let profiles = model["profiles"].as_array().unwrap().iter();
+    Card {
+        model: model["model"].as_str().unwrap().into(),
+        compute_slices: number(model, "compute_slices").try_into().unwrap(),
+        memory_slices: number(model, "memory_slices").try_into().unwrap(),
+        profiles: profiles.map(profile).collect(),
     }
 }
 
 #[test]
+fn each_model_has_19_or_5_full_layouts_and_none_has_more_compute_than_the_card() {
+    let (mut with_seven, mut with_four) = (0, 0);
+    for card in cards() {
+        let plain = card.plain(false);
+        let full = layouts(&plain, 0);
+        let expected = match card.compute_slices {
+            7 => {
+                with_seven += 1;
+                19
+            }
+            4 => {
+                with_four += 1;
+                5
+            }
+            other => panic!("{}: {other} compute slices", card.model),
+        };
+        assert_eq!(full.len(), expected, "{}", card.model);
+        let all = card.plain(true);
+        for layout in layouts(&all, 0) {
+            let used: u32 = layout.iter().map(|(it, _)| all[*it].thousandths).sum();
+            assert!(used <= card.compute_slices, "{}: {layout:?}", card.model);
+        }
+        // Early drivers are said to have refused 4g beside 3g, which would leave 18.
+        let is_one = |(number, _): &(usize, u8), compute| plain[*number].thousandths == compute;
+        let both = full.iter().filter(|layout| {
+            let has = |compute| layout.iter().any(|it| is_one(it, compute));
+            has(3) && has(4)
+        });
+        assert_eq!(both.count(), usize::from(card.compute_slices == 7));
+    }
+    assert!(with_seven >= 11 && with_four >= 2);
+}
+
+#[test]
 fn a_card_holds_as_many_instances_of_a_profile_as_nvidia_says() {
-    for (compute, profiles) in by_compute() {
-        for profile in &profiles {
+    let mut compared = 0;
+    for card in cards() {
+        for (profile, most) in card.profiles.iter().filter(|(it, _)| it.is_plain()) {
             let of_all = need(
                 profile.thousandths.into(),
                 CardMemory::Mib(profile.memory_mib),
             );
             let alone = MigModel::new(core::slice::from_ref(profile));
-            let most = match profile.thousandths {
-                1 => u64::from(compute),
-                2 => u64::from(compute / 2),
-                3 => 2,
-                _ => 1,
-            };
-            assert_eq!(alone.count(0, &of_all), most, "{}", profile.name);
+            let held = alone.count(0, &of_all);
+            assert_eq!(held, *most, "{}: {}", card.model, profile.name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 70, "{compared}");
+}
+
+#[test]
+fn a_percentage_is_one_of_the_memory_slices_of_the_model() {
+    for card in cards() {
+        let model = MigModel::new(&card.plain(true));
+        assert_eq!(model.slices, card.memory_slices, "{}", card.model);
+        let slices = u32::from(card.memory_slices);
+        for asked in 1..=slices {
+            let percent = need(0, CardMemory::Percent(100 * asked / slices));
+            let chosen = model.choose(0, &percent).unwrap();
+            let size = u32::from(chosen.placement.size);
+            assert_eq!(size, asked.next_power_of_two(), "{}: {asked}", card.model);
+        }
+    }
+}
+
+#[test]
+fn two_instances_are_beside_each_other_if_their_slices_are_apart() {
+    for card in cards() {
+        let plain = card.plain(true);
+        for (profile, other) in plain
+            .iter()
+            .flat_map(|it| plain.iter().map(move |by| (it, by)))
+        {
+            let alone = MigModel::new(core::slice::from_ref(other));
+            let any = need(0, CardMemory::Any);
+            for place in &profile.placements {
+                let ends = place.start + place.size;
+                let beside = other.placements.iter();
+                let mut beside =
+                    beside.filter(|it| it.start >= ends || it.start + it.size <= place.start);
+                let is_free = alone.choose(place.mask(), &any).is_some();
+                assert_eq!(is_free, beside.next().is_some(), "{}", card.model);
+            }
         }
     }
 }
@@ -323,7 +415,8 @@ fn a_card_holds_as_many_instances_of_a_profile_as_nvidia_says() {
 /// Whatever is asked for in whatever order, a card ends up in a full layout.
 #[test]
 fn each_order_of_requests_ends_in_a_full_layout() {
-    for (_, profiles) in by_compute() {
+    for card in cards() {
+        let profiles = card.plain(false);
         let (model, full) = (MigModel::new(&profiles), layouts(&profiles, 0));
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..500 {
