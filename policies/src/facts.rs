@@ -34,7 +34,10 @@ mod uid;
 mod workload;
 
 pub(crate) use amounts::saturated;
-pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
+pub use amounts::{
+    AMOUNT_MAX, Amount, Amounts, CARD, GPU, Labels, amount, label, quantity, queue_quantity,
+    queue_unit,
+};
 pub use cards::{
     CARD_RULES, CardClosed, CardEntries, CardFacts, CardLock, CardMemory, CardNeed, CardOrder,
     CardPart, CardRule, CardTerms, ContainerCards, WHOLE_CARD,

@@ -16,14 +16,11 @@ pub(crate) mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::facts::GPU;
 pub(crate) use refusal::{GpuRefusal, awaits_upgrade};
 
 use crate::facts::{Amount, Amounts, HAMI_REGISTER, Labels, NodeFacts, amount, label};
 use alloc::{boxed::Box, format, vec::Vec};
-
-/// The resource of whole GPUs, or of what a node offers in their place. Only this resource counts
-/// for GPU models.
-pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// The label with the model of the GPUs, with suffixes for sharing and MIG.
 pub(crate) const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";

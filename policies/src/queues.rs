@@ -20,6 +20,7 @@ mod admission;
 mod claims;
 mod fair;
 mod filling;
+mod grain;
 mod graph;
 mod guarantee;
 mod keys;

@@ -253,8 +253,8 @@ pub struct FairShare {
     pub at_s: u64,
     /// The queue: an index into [`Workload::queues`].
     pub queue: usize,
-    /// The fair share, in GPUs.
-    pub gpus: u64,
+    /// The fair share, in thousandths of a GPU.
+    pub gpu_thousandths: u64,
 }
 
 /// How a run is carried out. Nothing of this changes when jobs start.

@@ -38,7 +38,7 @@ use crate::objects::{GPU, NAMESPACE, node, topology};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, Uid, UnixMs,
+    CARD, LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource, Uid, UnixMs,
 };
 
 /// The labels of nodes that make domains.
@@ -101,7 +101,7 @@ fn queues(random: &mut Random) -> Vec<QueueFacts> {
         }
         facts.priority = i32::from(random.percent(20));
         if random.percent(50) {
-            facts.resources.push(entry(GPU, 1, random));
+            facts.resources.push(entry(GPU, CARD, random));
         }
         if random.percent(20) {
             facts.resources.insert(0, entry("cpu", 1_000, random));

@@ -3,7 +3,7 @@
 use crate::handles::inbox::Reports;
 use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
-use gpu_batch_policies::facts::{Amount, RuntimeSource};
+use gpu_batch_policies::facts::{Amount, RuntimeSource, queue_unit};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{Forecast, GpuReport};
 use gpu_batch_policies::status::GovernedAmounts;
@@ -441,8 +441,8 @@ fn set(family: &Family<QueueResourceLabels, FloatGauge>, queue: &str, amounts: &
             queue: queue.to_owned(),
             resource: resource.to_string(),
         };
-        let divisor = if &**resource == "cpu" { 1e3 } else { 1.0 };
-        family.get_or_create(&labels).set(float(*amount) / divisor);
+        let unit = float(queue_unit(resource));
+        family.get_or_create(&labels).set(float(*amount) / unit);
     }
 }
 

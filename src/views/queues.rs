@@ -3,7 +3,7 @@
 use crate::kube::api::{self, PodGroupCounts};
 use crate::kube::format::{average, share};
 use crate::views::table::{self, Entry, Screen, Tone, readable};
-use gpu_batch_policies::facts::{QueueFacts, quantity as quantity_of};
+use gpu_batch_policies::facts::{QueueFacts, queue_quantity as quantity_of};
 use gpu_batch_policies::report::QueueReport;
 use gpu_batch_policies::status::GovernedAmounts;
 use serde::Serialize;

@@ -2,6 +2,7 @@
 
 use crate::{GPU, World};
 use gpu_batch_policies::explain::{Explanation, Subject};
+use gpu_batch_policies::facts::CARD;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{GangReport, PodReport};
 use gpu_batch_policies::status::{Phase, QueueStatus};
@@ -136,13 +137,14 @@ impl World {
     }
 
     /// What of a key, such as `nvidia.com/gpu@MODEL`, a queue asks for and holds, and how much of
-    /// it would be fair.
+    /// it would be fair: whole cards of GPUs.
     #[must_use]
     pub fn share_of(&mut self, queue: &str, key: &str) -> (u64, u64) {
         let status = self.queue(queue);
         let of = |amounts: &[(Box<str>, u64)]| {
             let amount = amounts.iter().find(|(known, _)| **known == *key);
-            amount.map_or(0, |(_, amount)| *amount)
+            let unit = if key.starts_with(GPU) { CARD } else { 1 };
+            amount.map_or(0, |(_, amount)| *amount / unit)
         };
         (of(&status.requested), of(&status.fair_share))
     }

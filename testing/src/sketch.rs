@@ -3,8 +3,8 @@
 use crate::{GPU, MODEL, START_MS};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    Amounts, AttachmentFacts, CapacityFacts, CardFacts, CardMemory, CardNeed, CardPart, ClaimFacts,
-    CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
+    Amounts, AttachmentFacts, CARD, CapacityFacts, CardFacts, CardMemory, CardNeed, CardPart,
+    ClaimFacts, CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
     NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape,
     QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
     TopologyFacts, TopologyLevel, Uid, VolumeFacts,
@@ -382,7 +382,8 @@ impl Sketch<QueueFacts> {
         self.entry(GPU, Some(model), (0, Some(gpus)), 1)
     }
 
-    /// Gives the queues an entry for a resource, or for a model of it: quota, limit and weight.
+    /// Gives the queues an entry for a resource, or for a model of it: quota, limit and weight. GPUs
+    /// are in whole cards, all else in base units.
     #[must_use]
     pub fn entry(
         self,
@@ -391,11 +392,12 @@ impl Sketch<QueueFacts> {
         (quota, limit): (u64, Option<u64>),
         weight: u16,
     ) -> Self {
+        let unit = if name == GPU { CARD } else { 1 };
         let entry = QueueResource {
             name: name.into(),
             product: product.map(Into::into),
-            quota,
-            limit,
+            quota: quota * unit,
+            limit: limit.map(|limit| limit * unit),
             weight,
         };
         self.with(|queue| queue.resources.push(entry.clone()))

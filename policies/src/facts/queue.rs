@@ -84,7 +84,7 @@ pub struct QueueResource {
     pub name: Box<str>,
     /// The GPU model (`nvidia.com/gpu.product` without suffixes); `None`: all models.
     pub product: Option<Box<str>>,
-    /// What the queue is served first, in base units.
+    /// What the queue is served first, in base units: of GPUs, thousandths of a card.
     pub quota: Amount,
     /// What the queue never exceeds, in base units; `None`: no limit.
     pub limit: Option<Amount>,

@@ -124,7 +124,8 @@ impl QueueFault {
     }
 }
 
-/// Amounts by `resource` or `resource@product`, sorted, in base units (see [`Amount`]).
+/// Amounts by `resource` or `resource@product`, sorted, in base units (see [`Amount`]): of GPUs, in
+/// thousandths of a card.
 pub type GovernedAmounts = Vec<(Box<str>, Amount)>;
 
 /// The status of a queue.
@@ -204,6 +205,6 @@ pub struct PastUse {
     /// Up to when use is counted.
     pub at_ms: UnixMs,
     /// The average amounts by `resource` or `resource@product`, sorted, in thousandths of base
-    /// units.
+    /// units; of GPUs, in thousandths of a card.
     pub averages: Vec<(Box<str>, u64)>,
 }

@@ -34,7 +34,7 @@ pub(super) struct Problem {
     pub(super) kinds: Vec<u32>,
     /// By node, the entry of its GPU model in `budgets`, if the queue has a limit on that model.
     pub(super) models: Vec<Option<usize>>,
-    /// How many more GPUs of each limited model the queue may use.
+    /// How much more of each limited model the queue may use, in thousandths of a card.
     pub(super) budgets: Vec<Amount>,
     pub(super) shapes: Vec<Shape>,
     pub(super) steps: Vec<Step>,
@@ -51,7 +51,8 @@ pub(super) struct Shape {
     pub(super) amounts: Vec<Amount>,
     /// By node: whether one pod fits before any member is placed.
     pub(super) eligible: Vec<bool>,
-    pub(super) gpus: Amount,
+    /// What one pod counts for under limits on GPU models, in thousandths of a card.
+    pub(super) counted: Amount,
 }
 
 /// One decision.
@@ -203,7 +204,7 @@ impl Problem {
                 class: *id,
                 amounts,
                 eligible: self.nodes.iter().map(fits).collect(),
-                gpus: class.gpus,
+                counted: class.counted,
             });
         }
     }

@@ -302,8 +302,8 @@ impl Request {
         };
         let asked = self.groups.iter().flat_map(|group| &group.pods);
         let asked = asked.map(|group| {
-            let gpus = state.classes[group.class].gpus;
-            gpus.saturating_mul(group.pods.len() as u64)
+            let counted = state.classes[group.class].counted;
+            counted.saturating_mul(group.pods.len() as u64)
         });
         asked.fold(0, Amount::saturating_add) > left
     }
@@ -314,13 +314,13 @@ impl Request {
         let Some(queue) = self.model_limits else {
             return u64::MAX;
         };
-        let gpus: Amount = state.classes[class].gpus;
+        let counted: Amount = state.classes[class].counted;
         let model = state.nodes[node]
             .known
             .as_ref()
             .and_then(|known| known.model);
         match model.and_then(|model| state.queues.budget(queue, model)) {
-            Some(budget) if gpus > 0 => budget / gpus,
+            Some(budget) if counted > 0 => budget / counted,
             _ => u64::MAX,
         }
     }

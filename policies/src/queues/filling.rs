@@ -23,7 +23,8 @@
 //!
 //! Exact fractions would double their digits at each event. So an amount is a [`number::Number`] of
 //! 64 significant bits, and a difference of up to 2^-52 counts as none. At the end amounts are cut
-//! to whole base units, level by level, so that children together never exceed their parent.
+//! to whole base units (of GPUs, to what `grain` says), level by level, so that children together
+//! never exceed their parent.
 //!
 //! An event costs O(siblings x keys) at each queue on its path, and there are about two events for
 //! each leaf.
@@ -49,6 +50,8 @@ pub(super) struct Division {
     structure: Arc<Structure>,
     keys: Arc<GovernedKeys>,
     capacity: Vec<Amount>,
+    /// What shares are cut to, by key.
+    grains: Vec<Amount>,
     /// The parts of what each leaf wants, by queue; empty for inner queues.
     parts: Vec<LeafParts>,
     wanted: Matrix,
@@ -79,6 +82,7 @@ impl Division {
             parent_amount: most_per_parent(structure, &capacity),
             structure: Arc::clone(structure),
             keys: Arc::clone(keys),
+            grains: ledger.all_keys().map(|key| ledger.grains.of(key)).collect(),
             capacity,
             settled: 0,
             filling: None,
@@ -106,7 +110,7 @@ impl Division {
         }
     }
 
-    /// Cuts amounts to whole base units, parents first, and to what must never be exceeded: the
+    /// Cuts amounts to whole grains, parents first, and to what must never be exceeded: the
     /// capacity, limits, what is wanted, and the parent's amount. If rounding would give the
     /// children more than the parent has, the last children get less.
     fn whole_units(&self, filling: &Filling<'_>) -> Matrix {
@@ -114,7 +118,11 @@ impl Division {
         let mut shares = Matrix::new(structure.len(), self.capacity.len());
         for key in self.all_keys() {
             let at = key.index();
-            let whole = |id: QueueId| filling.amount(id, at).floor().min(wanted.row(id)[at]);
+            let grain = self.grains[at];
+            let whole = |id: QueueId| {
+                let amount = filling.amount(id, at).floor();
+                (amount / grain * grain).min(wanted.row(id)[at])
+            };
             shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(self.capacity(key));
             for &id in structure.with_root() {
                 let mut left = shares.row(id)[at];

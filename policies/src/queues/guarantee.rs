@@ -33,7 +33,8 @@ impl QueueTree {
             return terms.quota;
         }
         let part = u128::from(terms.quota) * there_is / promised;
-        Amount::try_from(part).unwrap_or(terms.quota)
+        let part = Amount::try_from(part).unwrap_or(terms.quota);
+        self.ledger.grains.cut(key, part)
     }
 
     /// The sum of the quotas of a queue's children in a key that is divided among them, as far as

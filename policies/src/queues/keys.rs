@@ -29,7 +29,7 @@ impl GovernedId {
     }
 }
 
-/// Amounts in base units by governed key: sorted by key, each key once, no zeros.
+/// Amounts in base units (of GPUs, thousandths of a card) by governed key: sorted by key, each key once, no zeros.
 ///
 /// What a gang *asks for* is under the plain key of a resource, and under the key of a model only
 /// if the gang can run on that model alone. What a pod *holds* is under both keys of the GPUs that
@@ -96,6 +96,11 @@ impl GovernedKeys {
     /// GPUs, then all others by name.
     pub(super) fn place(&self, key: GovernedId) -> impl Ord + use<'_> {
         (key != GovernedId::GPU, self.name(key))
+    }
+
+    /// Whether a key is that of GPUs, of one model or of all.
+    pub(super) fn is_gpu(&self, key: GovernedId) -> bool {
+        self.plain(key).unwrap_or(key) == GovernedId::GPU
     }
 
     /// The plain key of a model's resource; `None` for plain keys.

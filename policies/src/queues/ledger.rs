@@ -1,5 +1,8 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
+use super::grain::Grains;
+use super::keys::GovernedKeys;
+use super::shares::Fraction;
 use super::{Demand, GovernedId, QueueId, QueueTree, add_demand, amount_in};
 use crate::facts::{Amount, saturated};
 use crate::reason::Reason;
@@ -90,7 +93,7 @@ impl Sums {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Direction {
+pub(super) enum Direction {
     Add,
     Subtract,
 }
@@ -128,11 +131,14 @@ pub(super) struct Ledger {
     /// What the members in each queue ask for, whether they wait or run.
     pub(super) wanted: Vec<Parts>,
     capacity: Vec<Amount>,
+    pub(super) grains: Grains,
 }
 
 impl Ledger {
     /// Forgets all but the capacities, and makes room for so many queues and keys.
-    pub(super) fn reset(&mut self, queues: usize, keys: usize) {
+    pub(super) fn reset(&mut self, queues: usize, keys: &GovernedKeys) {
+        self.grains = Grains::new(keys);
+        let keys = keys.interned();
         self.allocated = Sums::new(queues, keys);
         self.allocated_non_preemptible = Sums::new(queues, keys);
         self.coming = Sums::new(queues, keys);
@@ -141,6 +147,9 @@ impl Ledger {
         self.requested = Sums::new(queues, keys);
         self.wanted = vec![Parts::new(); queues];
         self.capacity.resize(keys, 0);
+        for (key, capacity) in GovernedId::first(keys).zip(&self.capacity) {
+            self.grains.divide(key, *capacity);
+        }
     }
 
     /// Makes room for so many queues; all amounts stay.
@@ -197,6 +206,7 @@ impl Ledger {
         match self.capacity.get_mut(key.index()) {
             Some(cell) if *cell != capacity => {
                 *cell = capacity;
+                self.grains.divide(key, capacity);
                 true
             }
             _ => false,
@@ -214,6 +224,13 @@ impl Ledger {
 
     pub(super) fn capacity(&self, key: GovernedId) -> Amount {
         self.capacity.get(key.index()).copied().unwrap_or(0)
+    }
+
+    /// An amount of a key over what there is, times a weight, in grains of the key: where nothing
+    /// is divided, an amount over nothing is the number of its grains.
+    pub(super) fn share(&self, key: GovernedId, amount: Amount, weight: u64) -> Fraction {
+        let grain = self.grains.of(key);
+        Fraction::weighted(amount / grain, self.capacity(key) / grain, weight)
     }
 }
 
@@ -317,6 +334,7 @@ impl QueueTree {
         preemptible: bool,
         direction: Direction,
     ) {
+        self.note_grain(demand, direction);
         for id in self.structure.path_to_root(queue) {
             let ledger = &mut self.ledger;
             ledger.leaving.change(id, demand, direction);
@@ -327,6 +345,7 @@ impl QueueTree {
     }
 
     fn book(&mut self, queue: QueueId, demand: &Demand, preemptible: bool, direction: Direction) {
+        self.note_grain(demand, direction);
         for id in self.structure.path_to_root(queue) {
             self.ledger.allocated.change(id, demand, direction);
             if !preemptible {
@@ -349,6 +368,7 @@ impl QueueTree {
     }
 
     fn request(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        self.note_grain(demand, direction);
         for id in self.structure.path_to_root(queue) {
             self.ledger.requested.change(id, demand, direction);
         }
@@ -367,6 +387,7 @@ impl QueueTree {
     }
 
     fn want_part(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        self.note_grain(demand, direction);
         let mut keys = demand.iter().map(|(key, _)| *key);
         let part = keys.find(|key| self.is_model(*key));
         self.ledger.want(queue, part, demand, direction);
@@ -521,8 +542,8 @@ impl QueueTree {
         path.filter_map(|id| self.left(id, key)).min()
     }
 
-    /// How many GPUs the tightest limit on any GPU model on the queue's path still allows; `None`:
-    /// there is no such limit. A gang that asks for no more GPUs exceeds none of these limits.
+    /// How much of GPUs the tightest limit on any GPU model on the queue's path still allows;
+    /// `None`: there is no such limit. A gang that asks for no more GPUs exceeds none of these limits.
     pub(crate) fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
         let left = |id: QueueId| {
             let keys = self.structure.node(id).terms.iter().map(|(key, _)| *key);
@@ -533,7 +554,7 @@ impl QueueTree {
     }
 
     /// Whether one of [`Self::tight_model_limits`] allows more pods once something is released. All
-    /// `pods` that are asked for have `gpus` each.
+    /// `pods` that are asked for count for `gpus` each.
     pub(crate) fn release_lets_in_more(
         &self,
         queue: QueueId,

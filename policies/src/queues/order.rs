@@ -362,7 +362,7 @@ impl Order {
                 share: key.share,
                 quota_share: key.quota_share,
             };
-            rescale(&mut total, &child, front.share);
+            rescale(&mut total, &child, front.share, &view.ledger.grains);
         }
         total
     }
@@ -402,6 +402,8 @@ struct Quota {
     quota: Amount,
     /// What the quota counts for: no more than the parent has.
     counts_as: Amount,
+    /// The grain of the key.
+    grain: Amount,
 }
 
 impl Quota {
@@ -409,8 +411,8 @@ impl Quota {
     fn used(&self) -> Option<QuotaUse> {
         let after = self.allocated.saturating_add(self.asked);
         (after <= self.quota).then(|| QuotaUse {
-            used: Fraction::new(self.allocated, self.counts_as),
-            after: Fraction::new(after, self.quota),
+            used: Fraction::new(self.allocated / self.grain, self.counts_as / self.grain),
+            after: Fraction::new(after / self.grain, self.quota / self.grain),
         })
     }
 }
@@ -435,6 +437,7 @@ fn quotas(
             asked: asked(*key),
             quota: terms.quota,
             counts_as: terms.quota.min(parent_amount),
+            grain: view.ledger.grains.of(*key),
         }
     };
     let found: SmallVec<[Quota; 4]> = terms.map(quota).collect();

@@ -23,8 +23,8 @@ pub(crate) const GRID_MS: u64 = 60_000;
 /// How many bits a fraction of the past has after the point.
 const FRACTION_BITS: u32 = 62;
 const ONE: u128 = 1 << FRACTION_BITS;
-/// How many bits an average has after the point. Averages are in thousandths of base units, as in
-/// statuses, so that what is read from a status is exactly what was written to it.
+/// How many bits an average has after the point. Averages are in thousandths of base units, and of
+/// GPUs in thousandths of a card, as in statuses, so that what is read from a status is exactly what was written to it.
 const AVERAGE_BITS: u32 = 22;
 /// The largest factor by which past use changes a weight; the smallest is one over it.
 const FACTOR_MAX: u64 = 4;
@@ -77,9 +77,9 @@ fn power(mut fraction: u128, mut times: u64) -> u128 {
     product
 }
 
-/// The average of a queue that has always held so many base units.
-fn constant(allocated: Amount) -> u128 {
-    (u128::from(allocated) * 1_000) << AVERAGE_BITS
+/// The average of a queue that has always held so many base units, of which so many make one whole.
+fn constant(allocated: Amount, whole: Amount) -> u128 {
+    ((u128::from(allocated) * 1_000) << AVERAGE_BITS) / u128::from(whole)
 }
 
 /// The product of an average and a fraction. Averages are below 2^87.
@@ -100,7 +100,8 @@ impl Past {
                 let allocated = ledger.held_now(*id, key);
                 let before = used.get(&key).copied().unwrap_or(0);
                 if allocated > 0 || before > 0 {
-                    let new = part_of(constant(allocated), ONE - kept);
+                    let constant = constant(allocated, ledger.grains.whole(key));
+                    let new = part_of(constant, ONE - kept);
                     used.insert(key, part_of(before, kept) + new);
                 }
             }
@@ -263,7 +264,8 @@ impl QueueTree {
         self.past.pass(&[queue], &self.ledger, steps);
     }
 
-    /// The average use of a queue, for its status: in thousandths of base units, rounded. `None`:
+    /// The average use of a queue, for its status: in thousandths of base units, of GPUs in
+    /// thousandths of a card, rounded. `None`:
     /// past use does not count, or the queue has used nothing.
     pub(super) fn past_use(&self, queue: QueueId) -> Option<PastUse> {
         self.past.kept?;

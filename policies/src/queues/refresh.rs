@@ -64,8 +64,12 @@ impl QueueTree {
         let goes_on = same_keys && self.structure.keeps_parents(&old);
         if goes_on {
             self.ledger.grow(self.structure.len());
+            let regrained = self.ledger.grains.promise(&self.structure);
             for order in &mut self.orders {
                 order.grow(&self.structure);
+            }
+            if regrained {
+                self.grain_changed();
             }
         } else {
             self.reset();
@@ -88,8 +92,9 @@ impl QueueTree {
 
     /// Forgets all charges, requests and candidates.
     pub(super) fn reset(&mut self) {
-        let (queues, keys) = (self.structure.len(), self.keys.interned());
-        self.ledger.reset(queues, keys);
+        let keys = self.keys.interned();
+        self.ledger.reset(self.structure.len(), &self.keys);
+        self.ledger.grains.promise(&self.structure);
         self.orders.truncate(1);
         for order in &mut self.orders {
             order.reset(&self.structure, keys);

@@ -1,6 +1,7 @@
 //! Shares: exact fractions, the dominant one, and the rescaling of hierarchical DRF.
 
 use super::GovernedId;
+use super::grain::Grains;
 use super::ledger::Ledger;
 use super::node::{Node, Terms};
 use crate::facts::{AMOUNT_MAX, Amount};
@@ -129,13 +130,7 @@ pub(super) fn dominant(
     node.terms
         .iter()
         .filter(|(key, _)| counts(*key))
-        .map(|(key, terms)| {
-            Fraction::weighted(
-                amount_of(*key, terms),
-                ledger.capacity(*key),
-                terms.divisor(),
-            )
-        })
+        .map(|(key, terms)| ledger.share(*key, amount_of(*key, terms), terms.divisor()))
         .max()
         .unwrap_or(Fraction::ZERO)
 }
@@ -159,12 +154,22 @@ pub(super) struct ChildUse<'a> {
 /// a child that has run ahead on a resource which no sibling wants must not keep its siblings from
 /// theirs. What a child has within its quota is not ahead of its turn. Blocked children count in
 /// full, and no child is ever scaled up.
-pub(super) fn rescale(total: &mut [Amount], child: &ChildUse<'_>, front: Fraction) {
+pub(super) fn rescale(
+    total: &mut [Amount],
+    child: &ChildUse<'_>,
+    front: Fraction,
+    grains: &Grains,
+) {
     let target = front.max(child.quota_share);
     let lowered = (child.share > target).then(|| child.share.lowered_to(target));
-    for ((total, &used), &allocated) in total.iter_mut().zip(child.used).zip(child.allocated) {
+    let keys = GovernedId::first(total.len());
+    let amounts = child.used.iter().zip(child.allocated);
+    for ((total, key), (&used, &allocated)) in total.iter_mut().zip(keys).zip(amounts) {
         let counted = match lowered {
-            Some(amount) => scaled(used, amount, child.share.amount),
+            Some(amount) => {
+                let grain = grains.of(key);
+                scaled(used / grain, amount, child.share.amount) * grain
+            }
             None => used,
         };
         *total = total.saturating_sub(allocated.saturating_sub(counted));

@@ -38,6 +38,11 @@ impl Default for Structure {
 }
 
 impl Structure {
+    /// What all queues may have, by key.
+    pub(super) fn terms(&self) -> impl Iterator<Item = &(GovernedId, Terms)> {
+        self.nodes.iter().flat_map(|node| &node.terms)
+    }
+
     /// One more than the highest number that is in use.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()

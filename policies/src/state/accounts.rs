@@ -2,7 +2,7 @@
 //! divide.
 
 use super::ClusterState;
-use super::class::Class;
+use super::class::{Class, in_thousandths};
 use super::footprints::Footprints;
 use super::pod::{Account, Pod, Stage};
 use crate::facts::{Amount, NodeFacts, Readiness, UnixMs, saturated};
@@ -19,8 +19,8 @@ use alloc::{
 /// How long a node that is not ready still counts: a short outage changes no share.
 const LOST_NODE_COUNTS_MS: u64 = 300_000;
 
-/// What one node adds to what is divided: what it has minus what pods without an account take, and
-/// its GPU model.
+/// What one node adds to what is divided, as queues count it: what it has minus what pods without
+/// an account take, and its GPU model.
 type Contribution = (Resources, Option<Box<str>>);
 
 /// The resources that fair shares divide: what nodes have, minus what pods without an account take.
@@ -154,7 +154,7 @@ impl ClusterState {
         };
         if let Some(model) = model.filter(|_| class.gpus > 0) {
             let position = demand.partition_point(|(entry, _)| *entry < model);
-            demand.insert(position, (model, class.gpus));
+            demand.insert(position, (model, class.counted));
         }
         demand
     }
@@ -165,7 +165,11 @@ impl ClusterState {
         let mut part: Demand = requests
             .filter_map(|(resource, amount)| {
                 let name = self.resource_names.name(*resource);
-                Some((self.queues.governed_id(name, None)?, *amount))
+                let amount = match *resource == ResourceNames::gpu() {
+                    true => class.counted,
+                    false => *amount,
+                };
+                Some((self.queues.governed_id(name, None)?, amount))
             })
             .collect();
         part.sort_unstable_by_key(|(entry, _)| *entry);
@@ -485,8 +489,11 @@ impl ClusterState {
             .map(
                 |(resource, allocatable, _)| match resource == ResourceNames::gpu() {
                     // Of slots only the cards behind them count.
-                    true if known.gpu.slots > 0 => (resource, known.facts.cards.len() as Amount),
-                    _ => (resource, allocatable),
+                    true if known.gpu.slots > 0 => {
+                        (resource, in_thousandths(known.facts.cards.len() as Amount))
+                    }
+                    true => (resource, in_thousandths(allocatable)),
+                    false => (resource, allocatable),
                 },
             )
             .collect();
@@ -495,9 +502,14 @@ impl ClusterState {
             .iter()
             .filter(|pod| self.pods[**pod].account().is_none())
         {
-            for (resource, amount) in &self.classes[self.pods[*pod].class].requests {
+            let class = &self.classes[self.pods[*pod].class];
+            for (resource, amount) in &class.requests {
+                let amount = match *resource == ResourceNames::gpu() {
+                    true => class.counted,
+                    false => *amount,
+                };
                 if let Some((_, left)) = amounts.iter_mut().find(|(id, _)| id == resource) {
-                    *left = left.saturating_sub(*amount);
+                    *left = left.saturating_sub(amount);
                 }
             }
         }

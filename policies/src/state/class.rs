@@ -4,7 +4,8 @@
 //! changed nodes.
 
 use crate::facts::{
-    Amount, CardNeed, CardTerms, MatchOperator, MatchRequirement, PodKind, PodShape, label,
+    AMOUNT_MAX, Amount, CARD, CardNeed, CardTerms, MatchOperator, MatchRequirement, PodKind,
+    PodShape, label,
 };
 use crate::filter::Filter;
 use crate::gpu;
@@ -35,6 +36,8 @@ pub(crate) struct Class {
     pub(crate) exclusive: Vec<Exclusive>,
     /// How many `nvidia.com/gpu` one pod asks for.
     pub(crate) gpus: Amount,
+    /// What one pod counts for in queues under `nvidia.com/gpu`, in thousandths of a card.
+    pub(crate) counted: Amount,
     /// The scarcest resource that the class asks for. Nodes are searched in the order of how much
     /// of it is free.
     pub(crate) primary: ResourceId,
@@ -64,6 +67,11 @@ pub(crate) struct Class {
     pub(crate) pods: u32,
     /// Where pods of the class fit; made when that is first asked for.
     pub(crate) table: Option<Box<Table>>,
+}
+
+/// Whole cards as queues count them: no more than the largest amount that is whole.
+pub(crate) fn in_thousandths(cards: Amount) -> Amount {
+    cards.min(AMOUNT_MAX / CARD) * CARD
 }
 
 impl Class {
@@ -157,6 +165,7 @@ impl Class {
             models,
             kind,
             gpus,
+            counted: in_thousandths(gpus),
             primary: accelerator
                 .or_else(|| extended(false))
                 .unwrap_or_else(ResourceNames::cpu),

@@ -370,8 +370,8 @@ impl Explained<'_> {
         let excess = state.queues.room(queue, &demand).err();
         let needed = u64::from(self.counts.needed.max(1));
         let helps = |class: &Class| {
-            let (queues, gpus) = (&state.queues, class.gpus);
-            queues.release_lets_in_more(queue, (gpus, needed), &class.models)
+            let queues = &state.queues;
+            queues.release_lets_in_more(queue, (class.counted, needed), &class.models)
         };
         let releases_help = match wake {
             Wake::AnyRoom(classes, _) => {

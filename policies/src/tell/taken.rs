@@ -7,7 +7,7 @@
 
 use crate::bind::takings::Failure;
 use crate::command::{Announcement, EvictionCause};
-use crate::facts::{UnixMs, quantity};
+use crate::facts::{UnixMs, queue_quantity};
 use crate::gangs::demand;
 use crate::gangs::wait::Verdict;
 use crate::gpu::GPU;
@@ -290,8 +290,8 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
         Some(format!(
             "the queue {} holds {} of {name}, its {bound_name} is {}",
             queues.name(*queue),
-            quantity(name, held),
-            quantity(name, bound),
+            queue_quantity(name, held),
+            queue_quantity(name, bound),
         ))
     };
     queues.below_common(queue, claimant).iter().find_map(beyond)

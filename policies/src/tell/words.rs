@@ -167,7 +167,7 @@ pub(super) fn tight_limits(
     need: u64,
 ) -> Option<String> {
     let class = &state.classes[class];
-    let asked = class.gpus.saturating_mul(need);
+    let asked = class.counted.saturating_mul(need);
     let limits = state.queues.tight_model_limits(queue, asked, &class.models);
     let mut named: Vec<String> = limits
         .iter()

@@ -68,7 +68,7 @@ fn an_extended_pod_waits_for_kube_scheduler_and_counts_in_its_queue_once_it_is_b
         queue
             .status
             .allocated
-            .contains(&("nvidia.com/gpu".into(), 4))
+            .contains(&("nvidia.com/gpu".into(), 4_000))
     );
 }
 

@@ -293,7 +293,7 @@ impl Outcome {
             self.fair_shares.push(FairShare {
                 at_s: at_ms / 1_000,
                 queue: *queue,
-                gpus: amount(&report.status.fair_share, GPU),
+                gpu_thousandths: amount(&report.status.fair_share, GPU),
             });
         }
     }

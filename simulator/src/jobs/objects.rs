@@ -5,7 +5,7 @@ use crate::trace::jobs::Job;
 use crate::trace::queues::TraceQueue;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{
-    GangHints, NodeFacts, OwnerReference, PodFacts, PodShape, QueueFacts, QueueResource, Uid,
+    CARD, GangHints, NodeFacts, OwnerReference, PodFacts, PodShape, QueueFacts, QueueResource, Uid,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Objects {
             resources: vec![QueueResource {
                 name: GPU.into(),
                 product: None,
-                quota,
+                quota: quota * CARD,
                 limit: None,
                 weight: 1,
             }],

@@ -355,7 +355,7 @@ pub fn record(run: &Run, workload: Workload<'_>) -> Record {
         }
     }
     for share in &run.fair_shares {
-        record.fair_share(share.at_s, share.queue, of_gpus(share.gpus));
+        record.fair_share(share.at_s, share.queue, share.gpu_thousandths);
     }
     record
 }

@@ -7,7 +7,7 @@ use crate::objects::GPU;
 use crate::scenario::PARTS;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
+    Amount, CARD, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
 };
 use std::collections::BTreeMap;
 
@@ -128,7 +128,8 @@ impl Rooms {
         for ((_, name), held) in held {
             for entry in &self.queues[name].resources {
                 let index = RESOURCES.iter().position(|it| **it == *entry.name);
-                if let (Some(index), Some(limit)) = (index, entry.limit)
+                let limit = entry.limit.map(|limit| limit / of_queues(&entry.name));
+                if let (Some(index), Some(limit)) = (index, limit)
                     && held[index] > limit
                 {
                     let (held, resource) = (held[index], &entry.name);
@@ -156,7 +157,8 @@ impl Rooms {
             let mut left = [Amount::MAX; 4];
             for entry in &queue.resources {
                 let index = RESOURCES.iter().position(|name| **name == *entry.name);
-                if let (Some(index), Some(limit)) = (index, entry.limit) {
+                let limit = entry.limit.map(|limit| limit / of_queues(&entry.name));
+                if let (Some(index), Some(limit)) = (index, limit) {
                     left[index] = limit.saturating_sub(held[index]);
                 }
             }
@@ -164,6 +166,11 @@ impl Rooms {
         };
         self.queue_path(queue).map(left).collect()
     }
+}
+
+/// How many units of a queue make one of a node.
+fn of_queues(resource: &str) -> Amount {
+    if resource == GPU { CARD } else { 1 }
 }
 
 pub(super) fn asked(shape: &PodShape) -> Vector {

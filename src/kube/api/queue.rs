@@ -139,14 +139,15 @@ pub struct QueueSpec {
         .message("only nvidia.com/gpu is counted by model: leave product out for other resources")
         .field_path(".product"),
     validation = Rule::new(
-        "!self.name.contains('/') || !isQuantity(string(self.quota)) \
+        "!self.name.contains('/') || self.name == 'nvidia.com/gpu' \
+         || !isQuantity(string(self.quota)) \
          || quantity(string(self.quota)).isInteger()"
     )
     .message("must be a whole number below 2^55, because such a resource cannot be divided")
     .field_path(".quota"),
     validation = Rule::new(
-        "!self.name.contains('/') || !has(self.limit) || !isQuantity(string(self.limit)) \
-         || quantity(string(self.limit)).isInteger()"
+        "!self.name.contains('/') || self.name == 'nvidia.com/gpu' || !has(self.limit) \
+         || !isQuantity(string(self.limit)) || quantity(string(self.limit)).isInteger()"
     )
     .message("must be a whole number below 2^55, because such a resource cannot be divided")
     .field_path(".limit")

@@ -74,7 +74,12 @@ pub(super) fn base_units(
     } else {
         thousandths.div_ceil(1_000)
     };
-    match Amount::try_from(amount) {
+    in_range(amount)
+}
+
+/// A number of base units as an amount. [`QuantityError::TooLarge`] above [`AMOUNT_MAX`].
+pub(super) fn in_range(units: u128) -> Result<Amount, QuantityError> {
+    match Amount::try_from(units) {
         Ok(amount) if amount <= AMOUNT_MAX => Ok(amount),
         _ => Err(QuantityError::TooLarge),
     }

@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields};
 use super::problems::Problems;
+use super::quantity::BILLIONTHS_PER_THOUSANDTH;
 use super::resources::GPU;
 use super::{Converter, Watched, identity, keys, limits, quantity, selector};
 use crate::kube::api;
@@ -197,14 +198,23 @@ fn amount(
     problems: &mut Problems,
 ) -> Option<Amount> {
     let Quantity(text) = entry.read(field, "a quantity such as 16, 500m or 64Gi", problems)?;
-    let amount = quantity::thousandths(&text).and_then(|thousandths| {
-        let divided = resource.contains('/') && thousandths % 1_000 != 0;
-        let amount = quantity::base_units(resource, thousandths)?;
-        Ok((!divided).then_some(amount))
+    let amount = quantity::billionths(&text).and_then(|billionths| {
+        let thousandths = billionths.div_ceil(BILLIONTHS_PER_THOUSANDTH);
+        let (least, amount) = match resource {
+            GPU => (1, quantity::in_range(thousandths)?),
+            _ if resource.contains('/') => (1_000, quantity::base_units(resource, thousandths)?),
+            _ => (0, quantity::base_units(resource, thousandths)?),
+        };
+        let is_whole = least == 0 || billionths % (least * BILLIONTHS_PER_THOUSANDTH) == 0;
+        Ok((is_whole, amount))
     });
     match amount {
-        Ok(Some(amount)) => return Some(amount),
-        Ok(None) => {
+        Ok((true, amount)) => return Some(amount),
+        Ok((false, _)) if resource == GPU => {
+            let message = format_args!("`{text}` is finer than a thousandth of a card");
+            entry.problem(field, message, problems);
+        }
+        Ok((false, _)) => {
             let message = format_args!("`{text}` is not whole, and {resource} cannot be divided");
             entry.problem(field, message, problems);
         }

@@ -3,7 +3,7 @@
 use super::exchange::{JSON_PATCH, Request, STRATEGIC_MERGE_PATCH};
 use crate::kube::format::{average, micros, seconds, share};
 use gpu_batch_policies::command::{Announcement, CommandId, PodReference, StatusPatch};
-use gpu_batch_policies::facts::{GroupSource, Uid, UnixMs, quantity};
+use gpu_batch_policies::facts::{GroupSource, Uid, UnixMs, queue_quantity};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus, Staleness};
 use serde_json::{Map, Value, json};
@@ -216,7 +216,7 @@ fn amounts(amounts: &GovernedAmounts) -> Map<String, Value> {
     amounts
         .iter()
         .map(|(resource, value)| {
-            let quantity = quantity(resource, *value);
+            let quantity = queue_quantity(resource, *value);
             (resource.to_string(), Value::String(quantity))
         })
         .collect()

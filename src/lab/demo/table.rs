@@ -4,6 +4,7 @@ use super::setting::{GPUS, NODES, PARENT, TEAMS};
 use super::witness::{Course, GPU, NodeUse, Witness};
 use crate::handles::inbox::Reports;
 use console::{Color, Style, measure_text_width, pad_str, style, truncate_str};
+use gpu_batch_policies::facts::CARD;
 use gpu_batch_policies::report::QueueReport;
 use gpu_batch_policies::status::GovernedAmounts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -338,7 +339,7 @@ fn bar(part: u64, all: u64, mark: Option<u64>, width: usize, style: &Style) -> S
 /// The amount of GPUs among the amounts.
 fn gpus(amounts: &GovernedAmounts) -> u64 {
     let entry = amounts.iter().find(|(name, _)| **name == *GPU);
-    entry.map_or(0, |(_, amount)| *amount)
+    entry.map_or(0, |(_, amount)| *amount / CARD)
 }
 
 pub(super) fn percent(part: u64, all: u64) -> u64 {

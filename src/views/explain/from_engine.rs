@@ -10,7 +10,7 @@ use gpu_batch_policies::explain::{
     ComparedBy, DecidingQuota, DominantShare, Explanation, KeptRoom, NodeCounts, Occupant,
     QueueStanding, Shortage, Standing, Together,
 };
-use gpu_batch_policies::facts::quantity as quantity_of;
+use gpu_batch_policies::facts::{quantity as quantity_of, queue_quantity};
 use gpu_batch_policies::reason::Reason;
 
 impl From<Explanation> for ExplanationView {
@@ -34,7 +34,7 @@ impl From<Explanation> for ExplanationView {
             together: explanation.together.map(Into::into),
             shortages: explanation.shortages.into_iter().map(Into::into).collect(),
             excess: explanation.excess.map(|excess| {
-                let in_words = |amount| quantity_of(&excess.resource, amount);
+                let in_words = |amount| queue_quantity(&excess.resource, amount);
                 ExcessView {
                     bound: excess.bound.to_owned(),
                     allowed: in_words(excess.allowed),
@@ -195,7 +195,7 @@ impl From<QueueStanding> for LevelView {
 
 impl From<DecidingQuota> for QuotaView {
     fn from(deciding: DecidingQuota) -> Self {
-        let in_words = |amount| quantity_of(&deciding.resource, amount);
+        let in_words = |amount| queue_quantity(&deciding.resource, amount);
         Self {
             held: in_words(deciding.allocated),
             asked: (deciding.allocated < deciding.quota).then(|| in_words(deciding.asked)),
@@ -210,7 +210,7 @@ impl From<ComparedBy> for ComparedByView {
     fn from(compared: ComparedBy) -> Self {
         let dominant = compared.dominant.as_ref();
         let in_words = |amount: fn(&DominantShare) -> u64| {
-            dominant.map(|dominant| quantity_of(&dominant.resource, amount(dominant)))
+            dominant.map(|dominant| queue_quantity(&dominant.resource, amount(dominant)))
         };
         let counted = dominant.and_then(|dominant| dominant.counted_weight_millionths);
         Self {

@@ -3,7 +3,7 @@
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     Amount, Amounts, GroupSource, JobFacts, LabelSelector, Labels, MatchOperator, NodeFacts,
-    PodFacts, PodGroupFacts, PodPhase, QueueFacts, TaintEffect, Toleration, Uid,
+    PodFacts, PodGroupFacts, PodPhase, QueueFacts, TaintEffect, Toleration, Uid, queue_quantity,
 };
 use gpu_batch_simulator::api_server::Name;
 use serde_json::{Map, Value, json};
@@ -370,7 +370,7 @@ fn queue(facts: &QueueFacts) -> Value {
     let resources = facts.resources.iter().map(|resource| {
         let mut entry = json!({
             "name": resource.name,
-            "quota": resource.quota.to_string(),
+            "quota": queue_quantity(&resource.name, resource.quota),
             "weight": resource.weight,
         });
         if let Some(limit) = resource.limit {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    AlignedContainer, Amounts, ContainerRole, DisruptionBudgetFacts, GANG_GATE, GangHints,
+    AlignedContainer, Amounts, CARD, ContainerRole, DisruptionBudgetFacts, GANG_GATE, GangHints,
     GroupSource, JobFacts, LabelSelector, Labels, MatchOperator, NamespaceFacts, NodeFacts,
     OwnerReference, PodFacts, PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts,
     QueueResource, Readiness, SelectorRequirement, Taint, TaintEffect, Toleration,
@@ -259,12 +259,12 @@ fn new_job(namespace: Box<str>, name: Box<str>, random: &mut Random) -> JobFacts
 }
 
 fn resource(random: &mut Random) -> QueueResource {
-    let quota = random.below(8);
+    let quota = random.below(8) * CARD;
     QueueResource {
         name: "nvidia.com/gpu".into(),
         product: None,
         quota,
-        limit: random.percent(50).then_some(quota + 8),
+        limit: random.percent(50).then_some(quota + 8 * CARD),
         weight: 1,
     }
 }

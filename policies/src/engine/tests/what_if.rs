@@ -5,8 +5,8 @@ use crate::audit;
 use crate::engine::Engine;
 use crate::event::{Event, Object, Outcome};
 use crate::facts::{
-    CardNeed, CardPart, NodeFacts, Placement, PodFacts, PodGroupFacts, QueueFacts, QueueResource,
-    TopologyFacts, TopologyLevel, Uid,
+    CARD, CardNeed, CardPart, NodeFacts, Placement, PodFacts, PodGroupFacts, QueueFacts,
+    QueueResource, TopologyFacts, TopologyLevel, Uid,
 };
 use crate::gangs::protected;
 use crate::gpu::PRODUCT_LABEL;
@@ -49,8 +49,8 @@ fn queues() -> [QueueFacts; 2] {
         resources: Vec::from([QueueResource {
             name: "nvidia.com/gpu".into(),
             product: product.map(Into::into),
-            quota,
-            limit: Some(limit),
+            quota: quota * CARD,
+            limit: Some(limit * CARD),
             weight: 1,
         }]),
         ..QueueFacts::new(Uid(1), name)

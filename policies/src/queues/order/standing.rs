@@ -212,8 +212,7 @@ impl Order {
         let terms = node.terms.iter();
         let dominant = terms.filter(|(id, terms)| {
             let used = used[id.index()];
-            let capacity = view.ledger.capacity(*id);
-            used > 0 && Fraction::weighted(used, capacity, terms.divisor()) == key.share
+            used > 0 && view.ledger.share(*id, used, terms.divisor()) == key.share
         });
         let dominant = dominant
             .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
@@ -264,13 +263,14 @@ impl Order {
         used: Amount,
     ) -> DominantShare {
         let capacity = view.ledger.capacity(key);
+        let grain = view.ledger.grains.of(key);
         let said = u64::from(terms.said_weight) * WEIGHT_ONE;
         let counted = u128::from(terms.weight) * u128::from(MILLION) / u128::from(WEIGHT_ONE);
         DominantShare {
             resource: view.keys.name(key).into(),
             used,
             capacity,
-            millionths: Fraction::new(used, capacity).millionths(),
+            millionths: Fraction::new(used / grain, capacity / grain).millionths(),
             weight: terms.said_weight,
             counted_weight_millionths: Some(counted)
                 .filter(|_| terms.weight != said)

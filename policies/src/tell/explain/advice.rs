@@ -1,11 +1,10 @@
 //! What would let a gang start.
 
 use super::{ExcessReport, Explanation, Occupant, Proof, Shortage, Standing, Together};
-use crate::facts::Amount;
+use crate::facts::{Amount, queue_quantity};
 use crate::names::joined;
 use crate::reason::Reason;
 use crate::status::Phase;
-use crate::tell::words::amount_in_words as in_words;
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
 /// How many of the occupants whose ends would help are named.
@@ -226,6 +225,11 @@ fn higher_bound(excess: &ExcessReport) -> String {
         "a {} of {wanted} for the queue {}",
         excess.bound, excess.queue
     )
+}
+
+/// An amount as queues count it, with the name of the resource: `8 nvidia.com/gpu`.
+fn in_words(key: &str, amount: Amount) -> String {
+    format!("{} {key}", queue_quantity(key, amount))
 }
 
 /// How much would be held under a bound with the gang.

@@ -1,7 +1,7 @@
 //! From which gangs a waiting gang would take its room, or why it takes none.
 
 use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
-use crate::facts::{Amount, DisruptionBudgetFacts, HostPort, UnixMs, quantity};
+use crate::facts::{Amount, DisruptionBudgetFacts, HostPort, UnixMs, queue_quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings, may_lose_room};
@@ -439,8 +439,8 @@ fn too_little_to_claim(
     } = short.first()?;
     Some(format!(
         "its queue may claim {} more {name} by its quota and fair share, and it asks for {}",
-        quantity(name, *left),
-        quantity(name, *asked)
+        queue_quantity(name, *left),
+        queue_quantity(name, *asked)
     ))
 }
 

@@ -259,10 +259,10 @@ fn keep_apart(view: &View<'_>, judged: &mut [Judged]) {
 
 /// How many more members the limits on a GPU model allow.
 fn allowed(state: &ClusterState, missing: &Missing, model: Option<GovernedId>) -> u64 {
-    let gpus = state.classes[missing.class].gpus;
+    let counted = state.classes[missing.class].counted;
     let budget = || state.queues.budget(missing.limits?, model?);
     match budget() {
-        Some(budget) if gpus > 0 => budget / gpus,
+        Some(budget) if counted > 0 => budget / counted,
         _ => u64::MAX,
     }
 }

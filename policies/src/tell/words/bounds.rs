@@ -1,6 +1,6 @@
 //! The bounds of queues, in words.
 
-use crate::facts::quantity;
+use crate::facts::queue_quantity;
 use crate::queues::{Bound, Excess, QueueTree, TightLimit};
 use alloc::{format, string::String};
 
@@ -14,9 +14,9 @@ pub(crate) fn bound_in_words(queues: &QueueTree, excess: &Excess) -> String {
     format!(
         "the {bound} of the queue {} is {} of {key}; {} are held and {} more asked for",
         queues.name(excess.queue),
-        quantity(key, excess.allowed),
-        quantity(key, excess.allocated),
-        quantity(key, excess.asked),
+        queue_quantity(key, excess.allowed),
+        queue_quantity(key, excess.allocated),
+        queue_quantity(key, excess.asked),
     )
 }
 
@@ -28,5 +28,6 @@ pub(super) fn limit_in_words(tight: &TightLimit<'_>) -> String {
         limit,
         allocated,
     } = tight;
+    let (limit, allocated) = (queue_quantity(key, *limit), queue_quantity(key, *allocated));
     format!("the queue {queue} has a limit of {limit} {key} and holds {allocated}")
 }

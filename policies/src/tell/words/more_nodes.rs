@@ -66,7 +66,7 @@ fn takes_new_nodes(state: &ClusterState, limits: Option<QueueId>, class: ClassId
     };
     let open = |model| {
         let model = core::slice::from_ref(model);
-        let limits = state.queues.tight_model_limits(queue, class.gpus, model);
+        let limits = state.queues.tight_model_limits(queue, class.counted, model);
         limits.is_empty()
     };
     class.models.iter().any(open)

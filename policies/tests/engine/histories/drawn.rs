@@ -6,7 +6,7 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     CardFacts, CardNeed, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts,
     PodPhase, PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyConstraint,
-    Uid,
+    Uid, queue_unit,
 };
 use gpu_batch_testing::{START_MS, amounts, gang, leaf, queue, topology};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Drawing<'_> {
             }
             let quota = self.random.u64(0..6);
             let limit = self.one_in(2).then(|| quota + self.random.u64(0..16));
-            let scale = if resource == "cpu" { 1000 } else { 1 };
+            let scale = queue_unit(resource);
             facts.resources.push(QueueResource {
                 name: resource.into(),
                 product: product.map(Box::from),

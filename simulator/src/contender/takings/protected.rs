@@ -9,7 +9,7 @@
 
 use crate::gangs::{Gang, is_met};
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{Amount, PodFacts, QueueFacts, Uid, UnixMs, amount};
+use gpu_batch_policies::facts::{Amount, CARD, PodFacts, QueueFacts, Uid, UnixMs, amount};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ fn core<'world>(gang: &Gang<'world>) -> Option<Vec<&'world PodFacts>> {
 fn quota(queue: &QueueFacts) -> Amount {
     let entries = queue.resources.iter();
     let of_gpus = entries.filter(|entry| *entry.name == *GPU);
-    of_gpus.map(|entry| entry.quota).sum()
+    of_gpus.map(|entry| entry.quota / CARD).sum()
 }
 
 impl<'a> Quotas<'a> {

@@ -6,7 +6,7 @@ use crate::api_server::{ApiServer, Name, Request};
 use crate::objects::{GPU, NAMESPACE, node, pod, pod_group};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    NodeFacts, PodFacts, PodPhase, QueueFacts, QueueResource, Uid, amount,
+    CARD, NodeFacts, PodFacts, PodPhase, QueueFacts, QueueResource, Uid, amount,
 };
 
 /// GPUs of a node. Each member takes a whole node, and there is one node for each member; one more
@@ -57,7 +57,7 @@ impl Stage<'_> {
     /// Creates nodes and queues. The queue `rivals` is always served first, because it has a quota.
     pub(super) fn furnish(&mut self) {
         self.create_nodes();
-        for (name, quota) in [(TEAM, 0), ("rivals", 1_000)] {
+        for (name, quota) in [(TEAM, 0), ("rivals", 1_000 * CARD)] {
             let mut facts = QueueFacts::new(Uid(0), name);
             facts.resources.push(QueueResource {
                 name: GPU.into(),

@@ -6,7 +6,7 @@
 
 use super::facts::{GPU, GPU_MODEL, queue, topology};
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{QueueFacts, QueueResource};
+use gpu_batch_policies::facts::{CARD, QueueFacts, QueueResource};
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::timeline::undisturbed;
 
@@ -66,8 +66,8 @@ fn entries(number: usize, name: Box<str>, parent: Option<Box<str>>) -> QueueFact
     facts.name = name;
     facts.parent = parent;
     facts.resources = vec![
-        entry(GPU, None, 1),
-        entry(GPU, Some(GPU_MODEL), 1),
+        entry(GPU, None, CARD),
+        entry(GPU, Some(GPU_MODEL), CARD),
         entry("cpu", None, CPU_MILLIS_PER_GPU),
     ];
     facts

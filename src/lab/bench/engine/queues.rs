@@ -8,7 +8,7 @@ use crate::lab::bench::{Row, milliseconds, quantile};
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    NodeFacts, PodFacts, PodPhase, PodShape, QueueFacts, QueueResource,
+    CARD, NodeFacts, PodFacts, PodPhase, PodShape, QueueFacts, QueueResource,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,7 +197,7 @@ impl World {
         let leaf = &mut self.leaves[number];
         match self.changes % 4 {
             0 => leaf.resources[0].weight = 1 + self.random.u16(0..9),
-            1 => leaf.resources[0].quota = self.random.u64(0..9),
+            1 => leaf.resources[0].quota = self.random.u64(0..9) * CARD,
             2 => {
                 let mut new = team(1_000_000);
                 new.parent.clone_from(&leaf.parent);
@@ -237,6 +237,6 @@ fn team(number: usize) -> QueueFacts {
         weight: 1,
     };
     let mut facts = queue(number);
-    facts.resources = vec![entry("nvidia.com/gpu", 2), entry("cpu", 16_000)];
+    facts.resources = vec![entry("nvidia.com/gpu", 2 * CARD), entry("cpu", 16_000)];
     facts
 }

@@ -9,7 +9,7 @@ use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Bound, Row, milliseconds};
 use gpu_batch_policies::command::{Action, Command, StatusPatch};
 use gpu_batch_policies::event::{Event, Object};
-use gpu_batch_policies::facts::{OwnerReference, PodFacts, QueueFacts, QueueResource, Uid};
+use gpu_batch_policies::facts::{CARD, OwnerReference, PodFacts, QueueFacts, QueueResource, Uid};
 use gpu_batch_policies::settings::Settings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -206,7 +206,7 @@ fn of_quota(number: usize, name: &str, gpus: usize) -> QueueFacts {
     facts.resources = vec![QueueResource {
         name: GPU.into(),
         product: None,
-        quota: gpus as u64,
+        quota: gpus as u64 * CARD,
         limit: None,
         weight: 1,
     }];
