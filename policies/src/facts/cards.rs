@@ -196,11 +196,22 @@ impl CardTerms {
     /// The most computing power, in thousandths of a card, that the containers use at a time; 0
     /// where one asks.
     pub(crate) fn thousandths(&self) -> u64 {
-        let (mut together, mut most) = (0, 0);
+        self.most_at_a_time(CardNeed::in_all, |role| role != ContainerRole::Init)
+    }
+
+    /// The most of something that the containers use at a time; 0 where one asks. `stays`: whether
+    /// a container keeps what it uses while those after it run.
+    pub(crate) fn most_at_a_time(
+        &self,
+        amount: impl Fn(&CardNeed) -> u64,
+        stays: impl Fn(ContainerRole) -> bool,
+    ) -> u64 {
+        let (mut together, mut most) = (0_u64, 0);
         for ContainerCards { role, need } in &self.containers {
-            most = most.max(together + need.in_all());
-            if *role != ContainerRole::Init {
-                together += need.in_all();
+            let amount = amount(need);
+            most = most.max(together.saturating_add(amount));
+            if stays(*role) {
+                together = together.saturating_add(amount);
             }
         }
         most
@@ -342,6 +353,23 @@ impl CardNeed {
     /// How much computing power of all cards together, in thousandths of a card.
     pub(crate) fn in_all(&self) -> u64 {
         u64::from(self.count) * u64::from(self.thousandths)
+    }
+
+    /// What one of the cards counts for in queues, in thousandths of a card, rounded up: the part
+    /// of its memory or of its computing power, the larger. `memory_mib`: what the card has;
+    /// `None`: not known, so an amount in MiB counts as all of it. Nothing counts as nothing, or a
+    /// queue could hold any number of such pods.
+    pub(crate) fn counted(&self, memory_mib: Option<u64>) -> u64 {
+        let whole = u64::from(WHOLE_CARD);
+        let memory = match (self.memory, memory_mib) {
+            (CardMemory::Any, _) => 0,
+            (CardMemory::Percent(percent), _) => u64::from(percent) * whole / 100,
+            (CardMemory::Mib(_), None | Some(0)) => whole,
+            (CardMemory::Mib(asked_mib), Some(memory_mib)) => {
+                asked_mib.saturating_mul(whole).div_ceil(memory_mib)
+            }
+        };
+        memory.max(self.thousandths.into()).clamp(1, whole)
     }
 
     /// Whether parts of cards are asked for.

@@ -107,7 +107,11 @@ pub(crate) fn fingerprint(state: &ClusterState, id: GangId, counts: &Counts) -> 
         counts.placeable,
     )
         .hash(&mut hasher);
-    waiting_by_leaf(state, id).hash(&mut hasher);
+    let waiting = waiting_by_leaf(state, id);
+    for (_, class, _) in &waiting {
+        state.classes[*class].confined.counted.hash(&mut hasher);
+    }
+    waiting.hash(&mut hasher);
     hasher.finish()
 }
 

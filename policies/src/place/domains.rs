@@ -152,6 +152,7 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
     let Some(table) = state.table_as_of(class) else {
         return 0;
     };
+    let is_measured = state.classes[class].is_measured();
     let mut by_model: Vec<(Option<crate::queues::GovernedId>, u64, u64)> = Vec::new();
     for node in nodes_of(state, request, area) {
         let count = u64::from(table.count(node));
@@ -163,7 +164,12 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
             .as_ref()
             .and_then(|known| known.model);
         match by_model.iter_mut().find(|(known, _, _)| *known == model) {
-            Some((_, sum, _)) => *sum += count,
+            Some((_, sum, most)) => {
+                *sum += count;
+                if is_measured {
+                    *most = (*most).max(request.model_allows(state, class, node));
+                }
+            }
             None => by_model.push((model, count, request.model_allows(state, class, node))),
         }
     }

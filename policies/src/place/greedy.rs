@@ -178,8 +178,8 @@ impl<'a> Greedy<'a> {
         }
         let row = Problem::row(&self.free, problem.dimensions, node);
         let fit = fits(row, &shape.amounts, most) as usize;
-        let budget = problem.models[node].map(|model| self.budgets[model]);
-        let allowed = budget.and_then(|budget| budget.checked_div(shape.counted));
+        let allowed = problem.models[node]
+            .and_then(|model| self.budgets[model].checked_div(shape.counted[node]));
         allowed.map_or(fit, |allowed| {
             fit.min(usize::try_from(allowed).unwrap_or(usize::MAX))
         })
@@ -201,7 +201,7 @@ impl<'a> Greedy<'a> {
             change(left, *amount);
         }
         if let Some(model) = self.problem.models[node] {
-            change(&mut self.budgets[model], shape.counted);
+            change(&mut self.budgets[model], shape.counted[node]);
         }
     }
 }

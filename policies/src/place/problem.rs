@@ -51,8 +51,9 @@ pub(super) struct Shape {
     pub(super) amounts: Vec<Amount>,
     /// By node: whether one pod fits before any member is placed.
     pub(super) eligible: Vec<bool>,
-    /// What one pod counts for under limits on GPU models, in thousandths of a card.
-    pub(super) counted: Amount,
+    /// By node: what one pod counts for under limits on GPU models, in thousandths of a card; empty
+    /// where there are no such limits.
+    pub(super) counted: Vec<Amount>,
 }
 
 /// One decision.
@@ -204,7 +205,7 @@ impl Problem {
                 class: *id,
                 amounts,
                 eligible: self.nodes.iter().map(fits).collect(),
-                counted: class.counted,
+                counted: Vec::new(),
             });
         }
     }
@@ -215,6 +216,10 @@ impl Problem {
         let Some(queue) = request.model_limits else {
             return;
         };
+        for shape in &mut self.shapes {
+            let counted = |node: &NodeId| state.counted(shape.class, Some(*node));
+            shape.counted = self.nodes.iter().map(counted).collect();
+        }
         let mut known: BTreeMap<crate::queues::GovernedId, usize> = BTreeMap::new();
         for (position, node) in self.nodes.iter().enumerate() {
             let facts = state.nodes[*node].known.as_ref();
@@ -299,13 +304,16 @@ impl Problem {
 
     /// Puts nodes that differ only in their free amounts into one kind.
     fn classify(&mut self) {
-        let mut kinds: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut kinds: BTreeMap<Vec<u64>, u32> = BTreeMap::new();
         for node in 0..self.nodes.len() {
-            let mut key: Vec<u32> = Vec::new();
-            key.extend(self.shapes.iter().map(|s| u32::from(s.eligible[node])));
-            key.push(self.models[node].map_or(u32::MAX, |m| u32::try_from(m).unwrap_or(u32::MAX)));
+            let mut key: Vec<u64> = Vec::new();
+            key.extend(self.shapes.iter().map(|s| u64::from(s.eligible[node])));
+            if let Some(model) = self.models[node] {
+                key.push(model as u64);
+                key.extend(self.shapes.iter().map(|shape| shape.counted[node]));
+            }
             let rules = self.groups.iter().filter_map(|rule| rule.domains.as_ref());
-            key.extend(rules.map(|domains| domains[node]));
+            key.extend(rules.map(|domains| u64::from(domains[node])));
             let next = u32::try_from(kinds.len()).unwrap_or(u32::MAX);
             self.kinds.push(*kinds.entry(key).or_insert(next));
         }

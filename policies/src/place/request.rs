@@ -302,7 +302,7 @@ impl Request {
         };
         let asked = self.groups.iter().flat_map(|group| &group.pods);
         let asked = asked.map(|group| {
-            let counted = state.classes[group.class].counted;
+            let counted = state.counted(group.class, None);
             counted.saturating_mul(group.pods.len() as u64)
         });
         asked.fold(0, Amount::saturating_add) > left
@@ -314,14 +314,16 @@ impl Request {
         let Some(queue) = self.model_limits else {
             return u64::MAX;
         };
-        let counted: Amount = state.classes[class].counted;
         let model = state.nodes[node]
             .known
             .as_ref()
             .and_then(|known| known.model);
         match model.and_then(|model| state.queues.budget(queue, model)) {
-            Some(budget) if counted > 0 => budget / counted,
-            _ => u64::MAX,
+            Some(budget) => {
+                let counted = state.counted(class, Some(node));
+                budget.checked_div(counted).unwrap_or(u64::MAX)
+            }
+            None => u64::MAX,
         }
     }
 }

@@ -240,7 +240,7 @@ impl Search {
         let shape = &shapes[shape];
         if !shape.eligible[node]
             || !has(Problem::row(&self.free, *dimensions, node), &shape.amounts)
-            || models[node].is_some_and(|model| self.budgets[model] < shape.counted)
+            || models[node].is_some_and(|model| self.budgets[model] < shape.counted[node])
         {
             return false;
         }
@@ -294,9 +294,9 @@ impl Search {
         if let Some(model) = self.problem.models[node] {
             let budget = &mut self.budgets[model];
             *budget = if takes {
-                *budget - shape.counted
+                *budget - shape.counted[node]
             } else {
-                *budget + shape.counted
+                *budget + shape.counted[node]
             };
         }
         let mut group = leaf;

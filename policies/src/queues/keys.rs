@@ -14,7 +14,8 @@ pub(super) use crate::gpu::GPU;
 pub(crate) struct GovernedId(u32);
 
 impl GovernedId {
-    pub(super) const GPU: Self = Self(0);
+    /// The plain key of GPUs.
+    pub(crate) const GPU: Self = Self(0);
 
     /// The lowest of all keys, where a range of keys begins.
     pub(crate) const LOWEST: Self = Self(0);
@@ -29,7 +30,8 @@ impl GovernedId {
     }
 }
 
-/// Amounts in base units (of GPUs, thousandths of a card) by governed key: sorted by key, each key once, no zeros.
+/// Amounts in base units (of GPUs, thousandths of a card) by governed key: sorted by key, each key
+/// once, no zeros.
 ///
 /// What a gang *asks for* is under the plain key of a resource, and under the key of a model only
 /// if the gang can run on that model alone. What a pod *holds* is under both keys of the GPUs that

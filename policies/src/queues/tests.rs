@@ -3,6 +3,7 @@
 mod admission;
 mod edits;
 mod fair_shares;
+mod grain;
 mod guarantee;
 mod hierarchy;
 mod ledger;
@@ -12,7 +13,7 @@ mod reference;
 mod speed;
 
 use super::{Demand, LineUp, QueueId, QueueTree};
-use crate::facts::{Amount, PlacementChoice, QueueFacts, QueueResource, Uid};
+use crate::facts::{Amount, CARD, PlacementChoice, QueueFacts, QueueResource, Uid};
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 const GPU: &str = "nvidia.com/gpu";

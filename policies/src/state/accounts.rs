@@ -140,11 +140,18 @@ impl Capacity {
 impl ClusterState {
     /// What one pod of a class counts for in a queue, by governed key. GPUs count also under the
     /// model of `node`, or without a node under the only model that the class can run on.
-    pub(crate) fn demand(&self, class: ClassId, node: Option<NodeId>) -> Demand {
-        let class = &self.classes[class];
+    ///
+    /// Without a node no pod counts for less than it does where it may run later, so limits that
+    /// are kept without knowing the node are kept on it, too.
+    pub(crate) fn demand(&self, id: ClassId, node: Option<NodeId>) -> Demand {
+        let class = &self.classes[id];
         // Copied as a slice, because `clone` goes element by element.
         let kept = class.governed.as_deref().map(Demand::from_slice);
         let mut demand = kept.unwrap_or_else(|| self.governed_part(class));
+        let counted = self.counted(id, node);
+        if let Some((_, amount)) = demand.iter_mut().find(|(key, _)| *key == GovernedId::GPU) {
+            *amount = counted;
+        }
         let model = match node {
             Some(node) => self.nodes[node]
                 .known
@@ -154,9 +161,23 @@ impl ClusterState {
         };
         if let Some(model) = model.filter(|_| class.gpus > 0) {
             let position = demand.partition_point(|(entry, _)| *entry < model);
-            demand.insert(position, (model, class.counted));
+            demand.insert(position, (model, counted));
         }
         demand
+    }
+
+    /// What one pod of a class counts for in a queue under `nvidia.com/gpu`, in thousandths of a
+    /// card: on `node` what its cards tell, without a node the most of all nodes that suit the
+    /// class.
+    pub(crate) fn counted(&self, id: ClassId, node: Option<NodeId>) -> Amount {
+        let class = &self.classes[id];
+        let Some(node) = node else {
+            return class.confined.counted.unwrap_or(class.counted);
+        };
+        let node = &self.nodes[node];
+        let known = node.known.is_some() && class.is_measured();
+        let counted = known.then(|| class.counted_on(&node.cards)).flatten();
+        counted.unwrap_or(class.counted)
     }
 
     /// What one pod of a class asks for of the resources that are governed keys, models left aside.
@@ -425,7 +446,7 @@ impl ClusterState {
         true
     }
 
-    /// Books the pods of a node as if they had no node, while its GPU model changes.
+    /// Books the pods of a node as if they had no node, while its GPU model or its cards change.
     pub(crate) fn uncharge_node(&mut self, node: NodeId) {
         for pod in self.nodes[node].pods.clone() {
             self.holds.rebooked.push(self.pods[pod].uid);
@@ -502,10 +523,11 @@ impl ClusterState {
             .iter()
             .filter(|pod| self.pods[**pod].account().is_none())
         {
-            let class = &self.classes[self.pods[*pod].class];
+            let class_id = self.pods[*pod].class;
+            let class = &self.classes[class_id];
             for (resource, amount) in &class.requests {
                 let amount = match *resource == ResourceNames::gpu() {
-                    true => class.counted,
+                    true => self.counted(class_id, Some(id)),
                     false => *amount,
                 };
                 if let Some((_, left)) = amounts.iter_mut().find(|(id, _)| id == resource) {

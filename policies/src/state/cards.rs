@@ -419,6 +419,19 @@ impl Cards {
         pods_that_fit(fits, request.count())
     }
 
+    /// The most that one card with a need counts for in queues, in thousandths of a card, among
+    /// those that the pod allows and that could hold it; `None`: there are none. A card in MIG mode
+    /// counts by the memory slices of the smallest profile that is large enough.
+    pub(crate) fn counted(&self, need: &CardNeed, terms: Option<&CardTerms>) -> Option<u64> {
+        let cards = self.allowed(terms);
+        let counted = cards.filter_map(|(_, (_, size, _))| match &size.mig {
+            Some(model) => model.counted(need),
+            None if need.memory().of_card(size.memory_mib) > size.memory_mib => None,
+            None => Some(need.counted(Some(size.memory_mib))),
+        });
+        counted.max()
+    }
+
     /// How many pods with this request would fit if no pod were on the node.
     pub(crate) fn multiplicity_empty(&self, request: &CardNeed, terms: Option<&CardTerms>) -> u64 {
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {

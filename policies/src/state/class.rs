@@ -4,14 +4,15 @@
 //! changed nodes.
 
 use crate::facts::{
-    AMOUNT_MAX, Amount, CARD, CardNeed, CardTerms, MatchOperator, MatchRequirement, PodKind,
-    PodShape, label,
+    AMOUNT_MAX, Amount, CARD, CardMemory, CardModes, CardNeed, CardTerms, MatchOperator,
+    MatchRequirement, PodKind, PodShape, label,
 };
 use crate::filter::Filter;
 use crate::gpu;
 use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
 use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
+use crate::state::cards::Cards;
 use crate::state::exclusive::Exclusive;
 use crate::state::kinds::{self, Kinds};
 use crate::state::preferences::NodePreferences;
@@ -36,7 +37,8 @@ pub(crate) struct Class {
     pub(crate) exclusive: Vec<Exclusive>,
     /// How many `nvidia.com/gpu` one pod asks for.
     pub(crate) gpus: Amount,
-    /// What one pod counts for in queues under `nvidia.com/gpu`, in thousandths of a card.
+    /// What one pod counts for in queues under `nvidia.com/gpu`, in thousandths of a card, where
+    /// that does not depend on cards; else what it counts for while no card is known that suits.
     pub(crate) counted: Amount,
     /// The scarcest resource that the class asks for. Nodes are searched in the order of how much
     /// of it is free.
@@ -69,6 +71,26 @@ pub(crate) struct Class {
     pub(crate) table: Option<Box<Table>>,
 }
 
+/// What a pod with so many `nvidia.com/gpu` counts for in queues, as far as its shape tells. Parts
+/// of cards that we choose count as such.
+fn counted(shape: &PodShape, gpus: Amount) -> Amount {
+    let of_need = |need: &CardNeed| u64::from(need.count()) * need.counted(None);
+    match &shape.cards {
+        Some(need) if gpus > 0 => at_a_time(shape, need, of_need),
+        _ => in_thousandths(gpus),
+    }
+}
+
+/// What a pod uses at a time of what each need of its containers uses.
+fn at_a_time(shape: &PodShape, need: &CardNeed, amount: impl Fn(&CardNeed) -> u64) -> u64 {
+    match shape.card_terms.as_deref() {
+        Some(terms) if !terms.containers.is_empty() => {
+            terms.most_at_a_time(amount, |role| terms.stays(role))
+        }
+        _ => amount(need),
+    }
+}
+
 /// Whole cards as queues count them: no more than the largest amount that is whole.
 pub(crate) fn in_thousandths(cards: Amount) -> Amount {
     cards.min(AMOUNT_MAX / CARD) * CARD
@@ -86,6 +108,35 @@ impl Class {
             }
             None => amount_of(&self.requests, self.primary),
         }
+    }
+
+    /// Whether it depends on a card what a pod of the class counts for in queues: on its memory,
+    /// where memory is asked for in MiB, or on its profiles, where instances of MIG will do.
+    pub(crate) fn is_measured(&self) -> bool {
+        let modes = self.shape.card_terms.as_deref().map(|terms| terms.modes);
+        let by_memory = |need: CardNeed| matches!(need.memory(), CardMemory::Mib(_));
+        let is_cut = modes.is_some_and(|modes| modes != CardModes::Shared);
+        self.gpus > 0 && self.cards.is_some() && (is_cut || self.card_needs().any(by_memory))
+    }
+
+    /// What the containers of a pod ask of cards, each by itself.
+    fn card_needs(&self) -> impl Iterator<Item = CardNeed> {
+        let terms = self.shape.card_terms.as_deref();
+        let several = terms.map_or(&[][..], |terms| &terms.containers);
+        let one = self.cards.filter(|_| several.is_empty());
+        several.iter().map(|container| container.need).chain(one)
+    }
+
+    /// What a pod of the class counts for on these cards: what each container would count for on
+    /// the card that makes it count most. `None`: for some container no card suits.
+    pub(crate) fn counted_on(&self, cards: &Cards) -> Option<Amount> {
+        let terms = self.shape.card_terms.as_deref();
+        let of_card = |need: &CardNeed| cards.counted(need, terms);
+        if self.card_needs().any(|need| of_card(&need).is_none()) {
+            return None;
+        }
+        let of_need = |need: &CardNeed| u64::from(need.count()) * of_card(need).unwrap_or(0);
+        Some(at_a_time(&self.shape, &self.cards?, of_need))
     }
 
     /// Whether pods of the class may be placed as they stand: all that they ask for is supported,
@@ -165,7 +216,7 @@ impl Class {
             models,
             kind,
             gpus,
-            counted: in_thousandths(gpus),
+            counted: counted(&shape, gpus),
             primary: accelerator
                 .or_else(|| extended(false))
                 .unwrap_or_else(ResourceNames::cpu),

@@ -34,6 +34,7 @@ impl ClusterState {
         let same_gpu = known.as_ref().is_some_and(|known| known.gpu == gpu);
         let same_rules = same_gpu && before.is_some_and(|before| same_rules(before, &facts));
         let same_labels = before.is_some_and(|before| before.labels == facts.labels);
+        let same_charges = same_labels && before.is_some_and(|known| known.cards == facts.cards);
         // Rules about other pods read labels and taints alone.
         let same_domains =
             same_labels && before.is_some_and(|before| before.taints == facts.taints);
@@ -49,7 +50,7 @@ impl ClusterState {
             self.offered.remove(known);
         }
         let amounts = self.room_of(&facts, &gpu);
-        if !same_labels {
+        if !same_charges {
             self.uncharge_node(id);
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
@@ -72,7 +73,7 @@ impl ClusterState {
         if !same_offer {
             self.offered.add(known);
         }
-        if !same_labels {
+        if !same_charges {
             self.charge_node(id);
         }
         if !same_domains {
@@ -183,6 +184,7 @@ fn same_sort(before: &NodeFacts, after: &NodeFacts) -> bool {
 fn same_reach(before: &NodeFacts, after: &NodeFacts) -> bool {
     same_sort(before, after)
         && gpus(before) == gpus(after)
+        && before.cards == after.cards
         && before.readiness.is_ready() == after.readiness.is_ready()
 }
 

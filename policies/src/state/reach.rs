@@ -1,4 +1,5 @@
-//! Which GPU models the pods of a class can run on, kept as nodes come and go.
+//! Which GPU models the pods of a class can run on, and what they count for there at most, kept as
+//! nodes come and go.
 //!
 //! A class demands a GPU model if it can run on no other: because its selector names the model, or
 //! because no node with another model suits it. A cordon, a failing kubelet or a driver upgrade is
@@ -23,8 +24,9 @@ enum Mark {
     Useless,
     /// The node would suit the class, but offers slots instead of GPUs.
     Slots,
-    /// The node suits the class, with GPUs of this model, if it names one.
-    Suits(Option<ModelId>),
+    /// The node suits the class, with GPUs of this model, if it names one, and a pod counts there
+    /// for so much in queues if that depends on the cards; else 0.
+    Suits(Option<ModelId>, u32),
 }
 
 /// The contents of a reach: the marks, the number of suited nodes by model, and that with slots.
@@ -36,6 +38,8 @@ pub(crate) struct Reach {
     marks: Vec<Mark>,
     /// How many nodes suit, by GPU model, in no order.
     models: SmallVec<[(Option<ModelId>, u32); 2]>,
+    /// How many nodes suit, by what a pod counts for there, in no order.
+    counted: SmallVec<[(u32, u32); 1]>,
     slots: u32,
 }
 
@@ -49,22 +53,18 @@ impl Reach {
         match before {
             Mark::Useless => {}
             Mark::Slots => self.slots -= 1,
-            Mark::Suits(model) => {
-                if let Some(at) = self.models.iter().position(|(known, _)| *known == model) {
-                    self.models[at].1 -= 1;
-                    if self.models[at].1 == 0 {
-                        self.models.swap_remove(at);
-                    }
-                }
+            Mark::Suits(model, counted) => {
+                count_off(&mut self.models, &model);
+                count_off(&mut self.counted, &counted);
             }
         }
         match mark {
             Mark::Useless => {}
             Mark::Slots => self.slots += 1,
-            Mark::Suits(model) => match self.models.iter_mut().find(|(known, _)| *known == model) {
-                Some((_, nodes)) => *nodes += 1,
-                None => self.models.push((model, 1)),
-            },
+            Mark::Suits(model, counted) => {
+                count_in(&mut self.models, model);
+                count_in(&mut self.counted, counted);
+            }
         }
         before != mark
     }
@@ -84,9 +84,38 @@ impl Reach {
         }
     }
 
+    /// The most that a pod counts for on any node that suits; `None`: none does.
+    fn most_counted(&self) -> Option<u32> {
+        self.counted.iter().map(|(counted, _)| *counted).max()
+    }
+
     /// Whether only nodes with slots would suit.
     fn is_slots(&self) -> bool {
         self.models.is_empty() && self.slots > 0
+    }
+}
+
+/// Counts one more node of a kind.
+fn count_in<Kind: PartialEq, A: smallvec::Array<Item = (Kind, u32)>>(
+    nodes: &mut SmallVec<A>,
+    kind: Kind,
+) {
+    match nodes.iter_mut().find(|(known, _)| *known == kind) {
+        Some((_, nodes)) => *nodes += 1,
+        None => nodes.push((kind, 1)),
+    }
+}
+
+/// The exact reverse of [`count_in`].
+fn count_off<Kind: PartialEq, A: smallvec::Array<Item = (Kind, u32)>>(
+    nodes: &mut SmallVec<A>,
+    kind: &Kind,
+) {
+    if let Some(at) = nodes.iter().position(|(known, _)| known == kind) {
+        nodes[at].1 -= 1;
+        if nodes[at].1 == 0 {
+            nodes.swap_remove(at);
+        }
     }
 }
 
@@ -96,6 +125,9 @@ pub(crate) struct Confined {
     /// The governed key of the only GPU model that the class can run on, if a queue has an entry
     /// for it.
     pub(crate) model: Option<GovernedId>,
+    /// The most that a pod counts for in queues on a node that suits; `None`: it does not depend on
+    /// the node, or no node that suits is known.
+    pub(crate) counted: Option<Amount>,
     /// Only nodes with slots would suit the class.
     pub(crate) to_slots: bool,
 }
@@ -152,8 +184,8 @@ impl ClusterState {
         }
     }
 
-    fn mark(&self, class: ClassId, id: NodeId) -> Mark {
-        let class = &self.classes[class];
+    fn mark(&self, id_of_class: ClassId, id: NodeId) -> Mark {
+        let class = &self.classes[id_of_class];
         let Some(known) = self.nodes.get(id).and_then(|node| node.known.as_ref()) else {
             return Mark::Useless;
         };
@@ -164,10 +196,14 @@ impl ClusterState {
             false => Mark::Useless,
             true if class.cards.is_some() => match known.facts.cards.is_empty() {
                 true => Mark::Useless,
-                false => Mark::Suits(known.model_id),
+                false if class.is_measured() => {
+                    let counted = self.counted(id_of_class, Some(id));
+                    Mark::Suits(known.model_id, u32::try_from(counted).unwrap_or(u32::MAX))
+                }
+                false => Mark::Suits(known.model_id, 0),
             },
             true if known.gpu.slots > 0 => Mark::Slots,
-            true => Mark::Suits(known.model_id),
+            true => Mark::Suits(known.model_id, 0),
         }
     }
 
@@ -177,8 +213,11 @@ impl ClusterState {
         let reach = class.reach.as_deref();
         let by_nodes = || Some(self.kinds.model_name(reach?.only_model()?));
         let model = class.only_model().or_else(by_nodes);
+        let counted = reach.filter(|_| class.is_measured());
+        let counted = counted.and_then(Reach::most_counted).map(Amount::from);
         Confined {
             model: model.and_then(|model| self.queues.governed_id(GPU, Some(model))),
+            counted,
             to_slots: reach.is_some_and(Reach::is_slots),
         }
     }

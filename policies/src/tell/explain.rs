@@ -42,7 +42,6 @@ use crate::plan::victims::{self, Others};
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::tell::words::{area_name, asks, bound_in_words, told_apart};
@@ -369,15 +368,15 @@ impl Explained<'_> {
         let demand = wanted::demand_of(state, settings, progress, id, queue, now_ms);
         let excess = state.queues.room(queue, &demand).err();
         let needed = u64::from(self.counts.needed.max(1));
-        let helps = |class: &Class| {
-            let queues = &state.queues;
-            queues.release_lets_in_more(queue, (class.counted, needed), &class.models)
+        let helps = |id: &ClassId| {
+            let class = state.classes.get(*id);
+            class.is_some_and(|class| {
+                let (queues, counted) = (&state.queues, state.counted(*id, None));
+                queues.release_lets_in_more(queue, (counted, needed), &class.models)
+            })
         };
         let releases_help = match wake {
-            Wake::AnyRoom(classes, _) => {
-                let mut classes = classes.iter().filter_map(|class| state.classes.get(*class));
-                classes.any(helps)
-            }
+            Wake::AnyRoom(classes, _) => classes.iter().any(helps),
             _ => false,
         };
         ModelLimits {

@@ -163,11 +163,11 @@ pub(super) fn model_limits(state: &ClusterState, request: &Request, refusal: &Re
 pub(super) fn tight_limits(
     state: &ClusterState,
     queue: QueueId,
-    class: ClassId,
+    id: ClassId,
     need: u64,
 ) -> Option<String> {
-    let class = &state.classes[class];
-    let asked = class.counted.saturating_mul(need);
+    let class = &state.classes[id];
+    let asked = state.counted(id, None).saturating_mul(need);
     let limits = state.queues.tight_model_limits(queue, asked, &class.models);
     let mut named: Vec<String> = limits
         .iter()

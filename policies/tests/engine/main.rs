@@ -7,6 +7,7 @@ mod behind;
 mod cards;
 mod cheapest;
 mod claimants;
+mod counted;
 mod disks;
 mod disturbed;
 mod extended;

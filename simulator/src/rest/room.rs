@@ -62,19 +62,19 @@ impl Rooms {
         for (facts, queue) in held {
             // A pod that another scheduler has bound counts in the queue of its gang.
             let queue = facts.bound_queue.as_ref().unwrap_or(queue);
-            let asked = asked(&facts.shape);
+            let counted = counted(&facts.shape);
             let path: Vec<Box<str>> = rooms.queue_path(queue).map(|q| q.name.clone()).collect();
             for ancestor in path {
                 let held = rooms.held.entry(ancestor).or_default();
-                for (held, asked) in held.iter_mut().zip(asked) {
-                    *held += asked;
+                for (held, counted) in held.iter_mut().zip(counted) {
+                    *held += counted;
                 }
             }
         }
         rooms
     }
 
-    /// What each queue holds, by queue and resource: GPUs, and resources that some queue has an
+    /// What each queue holds, by queue and resource: GPUs, in thousandths of a card, and resources that some queue has an
     /// entry for.
     pub(super) fn held(&self) -> BTreeMap<(Box<str>, Box<str>), Amount> {
         let entries = || self.queues.values().flat_map(|queue| &queue.resources);
@@ -119,8 +119,8 @@ impl Rooms {
             };
             for ancestor in self.queue_path(queue) {
                 let held = held.entry((*binder, &*ancestor.name)).or_default();
-                for (held, asked) in held.iter_mut().zip(asked(&facts.shape)) {
-                    *held += asked;
+                for (held, counted) in held.iter_mut().zip(counted(&facts.shape)) {
+                    *held += counted;
                 }
             }
         }
@@ -128,8 +128,7 @@ impl Rooms {
         for ((_, name), held) in held {
             for entry in &self.queues[name].resources {
                 let index = RESOURCES.iter().position(|it| **it == *entry.name);
-                let limit = entry.limit.map(|limit| limit / of_queues(&entry.name));
-                if let (Some(index), Some(limit)) = (index, limit)
+                if let (Some(index), Some(limit)) = (index, entry.limit)
                     && held[index] > limit
                 {
                     let (held, resource) = (held[index], &entry.name);
@@ -157,8 +156,7 @@ impl Rooms {
             let mut left = [Amount::MAX; 4];
             for entry in &queue.resources {
                 let index = RESOURCES.iter().position(|name| **name == *entry.name);
-                let limit = entry.limit.map(|limit| limit / of_queues(&entry.name));
-                if let (Some(index), Some(limit)) = (index, limit) {
+                if let (Some(index), Some(limit)) = (index, entry.limit) {
                     left[index] = limit.saturating_sub(held[index]);
                 }
             }
@@ -168,9 +166,13 @@ impl Rooms {
     }
 }
 
-/// How many units of a queue make one of a node.
-fn of_queues(resource: &str) -> Amount {
-    if resource == GPU { CARD } else { 1 }
+/// What a pod counts for in queues: of GPUs thousandths of a card, and of each card of which it gets
+/// a part, that part.
+pub(super) fn counted(shape: &PodShape) -> Vector {
+    let mut counted = asked(shape);
+    let parts = shape.cards.map_or(1, |_| Amount::from(PARTS));
+    counted[1] = counted[1] * CARD / parts;
+    counted
 }
 
 pub(super) fn asked(shape: &PodShape) -> Vector {

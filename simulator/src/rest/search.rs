@@ -1,6 +1,6 @@
 //! Whether more members of a gang fit, found by trying every placement: slow, and obviously right.
 
-use super::room::{Rooms, Vector, asked, eligible, has, take};
+use super::room::{Rooms, Vector, asked, counted, eligible, has, take};
 use crate::cluster::Cluster;
 use crate::gangs::{Gang, is_met, path};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts};
@@ -137,7 +137,8 @@ impl Search<'_> {
 
     fn place(&mut self, leaf: usize, facts: &PodFacts, node: usize) -> Option<Undo> {
         let asked = asked(&facts.shape);
-        let below = self.limits.iter().all(|limit| has(limit, &asked));
+        let counted = counted(&facts.shape);
+        let below = self.limits.iter().all(|limit| has(limit, &counted));
         let room = below && has(&self.free[node], &asked);
         if !room || !eligible(&facts.shape, self.nodes[node]) {
             return None;
@@ -161,7 +162,7 @@ impl Search<'_> {
         };
         take(&mut self.free[node], &asked);
         for limit in &mut self.limits {
-            take(limit, &asked);
+            take(limit, &counted);
         }
         self.held[leaf] += 1;
         Some(undo)

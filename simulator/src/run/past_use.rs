@@ -13,7 +13,7 @@ use crate::rest;
 use crate::scenario::{Arrival, Later, Past};
 use gpu_batch_policies::command::StatusPatch;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{PastUse, UnixMs};
+use gpu_batch_policies::facts::{GPU, PastUse, UnixMs};
 use gpu_batch_policies::status::QueueStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -141,7 +141,9 @@ impl Run<'_> {
             averages.entry(key.clone()).or_default();
         }
         for (key, average) in averages {
-            let held = held.get(key).map_or(0.0, |held| number(held * 1_000));
+            // Averages are in thousandths, and of GPUs so is what is held.
+            let finer = if *key.1 == *GPU { 1 } else { 1_000 };
+            let held = held.get(key).map_or(0.0, |held| number(held * finer));
             *average = *average * kept + held * (1.0 - kept);
         }
         *minute = now;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 fn reports(name: &str) -> Reports {
     let status = QueueStatus {
-        allocated: vec![("cpu".into(), 1_500), ("nvidia.com/gpu".into(), 8)],
+        allocated: vec![("cpu".into(), 1_500), ("nvidia.com/gpu".into(), 8_500)],
         dominant_share_millionths: 420_000,
         ..QueueStatus::default()
     };
@@ -70,7 +70,7 @@ fn metrics_show_what_happened_and_what_is() {
         r#"gpu_batch_evictions_total{cause="reclaim",claim="quota",verdict="optimal"} 1"#,
         r#"gpu_batch_evictions_total{cause="preempt",claim="",verdict="feasible"} 1"#,
         r#"gpu_batch_queue_allocated{queue="old",resource="cpu"} 1.5"#,
-        r#"gpu_batch_queue_allocated{queue="old",resource="nvidia.com/gpu"} 8.0"#,
+        r#"gpu_batch_queue_allocated{queue="old",resource="nvidia.com/gpu"} 8.5"#,
         r#"gpu_batch_queue_dominant_share_ratio{queue="old"} 0.42"#,
         r#"gpu_batch_gpus{model="H100",resource="nvidia.com/gpu",state="used"} 5.0"#,
         r#"gpu_batch_gpus{model="H100",resource="nvidia.com/gpu",state="unhealthy"} 1.0"#,

@@ -19,7 +19,7 @@ fn shapes(random: &mut u64, nodes: usize) -> Vec<Shape> {
         class: ClassId::new(0),
         amounts: vec![below(random, 3) as u64, 1 + below(random, 3) as u64],
         eligible: (0..nodes).map(|_| below(random, 4) > 0).collect(),
-        counted: 0,
+        counted: Vec::new(),
     };
     (0..shapes).map(shape).collect()
 }

@@ -26,7 +26,7 @@ fn problem(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2], need: u
         class: ClassId::new(0),
         amounts: amounts.into(),
         eligible: vec![true; nodes],
-        counted: 0,
+        counted: Vec::new(),
     };
     let mut steps = Vec::new();
     for (shape, pods) in pods.into_iter().enumerate() {

@@ -10,7 +10,7 @@
 //! Sources: NVIDIA's MIG user guide, and `selectMigCandidate` of HAMi's scheduler, which takes the
 //! smallest profile, too.
 
-use crate::facts::{CardMemory, CardNeed, MIG_SLICES, MigPlacement, MigProfile};
+use crate::facts::{CardMemory, CardNeed, MIG_SLICES, MigPlacement, MigProfile, WHOLE_CARD};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -108,6 +108,13 @@ impl MigModel {
             }
         };
         memory && profile.thousandths >= need.thousandths().into()
+    }
+
+    /// What the smallest instance that has what is asked of one card counts for in queues, by
+    /// memory slices, in thousandths of a card; `None`: there is none.
+    pub(super) fn counted(&self, need: &CardNeed) -> Option<u64> {
+        let slices = u64::from(self.choose(0, need)?.placement.size);
+        Some((slices * u64::from(WHOLE_CARD)).div_ceil(self.slices.into()))
     }
 
     /// How many instances that have what is asked of one card find places beside the occupied

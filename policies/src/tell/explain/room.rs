@@ -259,7 +259,7 @@ fn keep_apart(view: &View<'_>, judged: &mut [Judged]) {
 
 /// How many more members the limits on a GPU model allow.
 fn allowed(state: &ClusterState, missing: &Missing, model: Option<GovernedId>) -> u64 {
-    let counted = state.classes[missing.class].counted;
+    let counted = state.counted(missing.class, None);
     let budget = || state.queues.budget(missing.limits?, model?);
     match budget() {
         Some(budget) if counted > 0 => budget / counted,

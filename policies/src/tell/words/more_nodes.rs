@@ -57,6 +57,7 @@ fn may_grow(state: &ClusterState, scope: Scope) -> bool {
 /// Whether members of a class may run on nodes that are not there yet: their selector does not
 /// name nodes, and the queue's limits leave them a GPU model.
 fn takes_new_nodes(state: &ClusterState, limits: Option<QueueId>, class: ClassId) -> bool {
+    let counted = state.counted(class, None);
     let class = &state.classes[class];
     if filter::names_nodes(&class.shape) {
         return false;
@@ -66,7 +67,7 @@ fn takes_new_nodes(state: &ClusterState, limits: Option<QueueId>, class: ClassId
     };
     let open = |model| {
         let model = core::slice::from_ref(model);
-        let limits = state.queues.tight_model_limits(queue, class.counted, model);
+        let limits = state.queues.tight_model_limits(queue, counted, model);
         limits.is_empty()
     };
     class.models.iter().any(open)

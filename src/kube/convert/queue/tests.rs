@@ -43,8 +43,8 @@ fn a_queue_is_read_in_full() {
     let gpus = QueueResource {
         name: "nvidia.com/gpu".into(),
         product: Some("NVIDIA-H100-80GB-HBM3".into()),
-        quota: 16,
-        limit: Some(64),
+        quota: 16_000,
+        limit: Some(64_000),
         weight: 2,
     };
     let cpu = QueueResource {
@@ -175,8 +175,17 @@ fn each_wrong_field_of_an_entry_is_one_problem_with_its_path() {
             json!({"name": "nvidia.com/gpu", "product": "X-MIG-1g.5gb"}),
             "product",
         ),
-        (json!({"name": "nvidia.com/gpu", "quota": "0.5"}), "quota"),
-        (json!({"name": "nvidia.com/gpu", "limit": "1500m"}), "limit"),
+        (
+            json!({"name": "nvidia.com/gpu", "quota": "0.0005"}),
+            "quota",
+        ),
+        (json!({"name": "nvidia.com/gpu", "limit": "1500u"}), "limit"),
+        (json!({"name": "nvidia.com/gpu", "quota": "1e14"}), "quota"),
+        (json!({"name": "example.com/hca", "quota": "0.5"}), "quota"),
+        (
+            json!({"name": "nvidia.com/mig-1g.10gb", "limit": "1500m"}),
+            "limit",
+        ),
         (json!({"name": "cpu", "quota": "many"}), "quota"),
         (json!({"name": "cpu", "quota": "-1"}), "quota"),
         (json!({"name": "cpu", "quota": "1e100"}), "quota"),
@@ -195,6 +204,24 @@ fn each_wrong_field_of_an_entry_is_one_problem_with_its_path() {
     }
     let twice = json!({"resources": [{"name": "cpu"}, {"name": "cpu"}]});
     check(twice, "spec.resources[1].name");
+}
+
+#[test]
+fn parts_of_cards_are_read_to_a_thousandth() {
+    for (quota, limit, expected) in [
+        ("0.5", "1500m", (500, 1_500)),
+        ("1m", "2", (1, 2_000)),
+        ("0.250", "36028797018963", (250, 36_028_797_018_963_000)),
+    ] {
+        let entry = json!({"name": "nvidia.com/gpu", "quota": quota, "limit": limit});
+        let facts = facts(json!({"resources": [entry]}));
+        assert_eq!(facts.problems, [], "{quota} {limit}");
+        let read = &facts.resources[0];
+        assert_eq!((read.quota, read.limit), (expected.0, Some(expected.1)));
+    }
+    let finer = facts(json!({"resources": [{"name": "nvidia.com/gpu", "quota": "0.0005"}]}));
+    let message = "`0.0005` is finer than a thousandth of a card";
+    assert_eq!(&*finer.problems[0].message, message);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 use super::random::{Size, Style, random_use, random_world};
 use super::world::World;
 use super::{ROOT, compared, whole};
+use crate::facts::CARD;
 use crate::queues::QueueTree;
 use crate::queues::past::GRID_MS;
 use fastrand::Rng;
@@ -135,7 +136,7 @@ fn live(random: &mut Rng, world: &World, tree: &mut QueueTree, half_life: u64) -
 /// Lets a world have a past, compares what its statuses tell of that with the exact averages, and
 /// what a restarted tree divides with the reference.
 ///
-/// An average is told in thousandths of a unit, to the nearest. Each minute rounds the average down
+/// What is held is GPUs. An average is told in thousandths of a card, to the nearest. Each minute rounds the average down
 /// by less than 2^-20 of a thousandth. With a half-life of a year up to 800,000 of these losses
 /// remain: less than one thousandth together. The part that a minute leaves is a product of up to
 /// 62 roots of 62 bits each, right to a part of 2^-56. With a half-life of a year, a minute takes
@@ -150,7 +151,7 @@ fn check(seed: u64, size: Size, half_life: u64) {
         let told = tree.status(tree.at(&World::name(q))).past_use;
         let averages = told.map_or_else(Vec::new, |past| past.averages);
         let told = averages.first().map_or(0, |(_, thousandths)| *thousandths);
-        let exact = average(&histories[q], half_life);
+        let exact = average(&histories[q], half_life) / whole(CARD);
         let off = (whole(told) - &exact).abs();
         assert!(
             off <= whole(2) + &exact / whole(1 << 36),
