@@ -137,7 +137,7 @@ fn containers_count_by_what_they_use_at_a_time() {
             ..CardTerms::default()
         };
         let largest = containers.iter().map(|(_, need)| *need);
-        let largest = largest.max_by_key(|need| need.thousandths()).unwrap();
+        let largest = largest.max_by_key(CardNeed::thousandths).unwrap();
         let several = asking("a", largest);
         world.then(several.shape(|shape| shape.card_terms = terms.clone().boxed()));
         assert!(world.is_placed("a"), "{containers:?}");
