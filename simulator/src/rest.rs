@@ -65,7 +65,8 @@ pub(crate) fn violations(
     found
 }
 
-/// What queues hold, by queue and resource: GPUs, in thousandths of a card, and resources that some queue has an entry for.
+/// What queues hold, by queue and resource: GPUs, in thousandths of a card, and resources that some
+/// queue has an entry for.
 pub(crate) fn held(cluster: &Cluster) -> BTreeMap<(Box<str>, Box<str>), u64> {
     Rooms::of(cluster, &gangs(cluster)).held()
 }

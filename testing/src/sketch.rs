@@ -382,8 +382,8 @@ impl Sketch<QueueFacts> {
         self.entry(GPU, Some(model), (0, Some(gpus)), 1)
     }
 
-    /// Gives the queues an entry for a resource, or for a model of it: quota, limit and weight. GPUs
-    /// are in whole cards, all else in base units.
+    /// Gives the queues an entry for a resource, or for a model of it: quota, limit and weight.
+    /// GPUs are in whole cards, all else in base units.
     #[must_use]
     pub fn entry(
         self,

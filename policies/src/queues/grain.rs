@@ -6,7 +6,6 @@
 //! for, promised or divided comes in whole cards; else to thousandths.
 
 use super::keys::GovernedKeys;
-use super::ledger::Direction;
 use super::tree::Structure;
 use super::{Demand, GovernedId, QueueTree};
 use crate::facts::{Amount, CARD};
@@ -120,6 +119,23 @@ impl Grains {
         GovernedId::first(self.wholes.len())
             .map(|key| self.of(key))
             .ne(before)
+    }
+}
+
+/// Whether an amount enters the books or leaves them.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Direction {
+    Add,
+    Subtract,
+}
+
+impl Direction {
+    /// The sum with the amount, or without it.
+    pub(super) fn apply(self, sum: u128, amount: Amount) -> u128 {
+        match self {
+            Self::Add => sum.saturating_add(u128::from(amount)),
+            Self::Subtract => sum.saturating_sub(u128::from(amount)),
+        }
     }
 }
 

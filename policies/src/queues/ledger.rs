@@ -1,8 +1,7 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
-use super::grain::Grains;
+use super::grain::{Direction, Grains};
 use super::keys::GovernedKeys;
-use super::shares::Fraction;
 use super::{Demand, GovernedId, QueueId, QueueTree, add_demand, amount_in};
 use crate::facts::{Amount, saturated};
 use crate::reason::Reason;
@@ -88,21 +87,6 @@ impl Sums {
             };
             *exact = direction.apply(*exact, amount);
             *shown = saturated(*exact);
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Direction {
-    Add,
-    Subtract,
-}
-
-impl Direction {
-    fn apply(self, sum: u128, amount: Amount) -> u128 {
-        match self {
-            Self::Add => sum.saturating_add(u128::from(amount)),
-            Self::Subtract => sum.saturating_sub(u128::from(amount)),
         }
     }
 }
@@ -224,13 +208,6 @@ impl Ledger {
 
     pub(super) fn capacity(&self, key: GovernedId) -> Amount {
         self.capacity.get(key.index()).copied().unwrap_or(0)
-    }
-
-    /// An amount of a key over what there is, times a weight, in grains of the key: where nothing
-    /// is divided, an amount over nothing is the number of its grains.
-    pub(super) fn share(&self, key: GovernedId, amount: Amount, weight: u64) -> Fraction {
-        let grain = self.grains.of(key);
-        Fraction::weighted(amount / grain, self.capacity(key) / grain, weight)
     }
 }
 
@@ -543,7 +520,8 @@ impl QueueTree {
     }
 
     /// How much of GPUs the tightest limit on any GPU model on the queue's path still allows;
-    /// `None`: there is no such limit. A gang that asks for no more GPUs exceeds none of these limits.
+    /// `None`: there is no such limit. A gang that asks for no more GPUs exceeds none of these
+    /// limits.
     pub(crate) fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
         let left = |id: QueueId| {
             let keys = self.structure.node(id).terms.iter().map(|(key, _)| *key);

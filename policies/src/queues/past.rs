@@ -24,7 +24,8 @@ pub(crate) const GRID_MS: u64 = 60_000;
 const FRACTION_BITS: u32 = 62;
 const ONE: u128 = 1 << FRACTION_BITS;
 /// How many bits an average has after the point. Averages are in thousandths of base units, and of
-/// GPUs in thousandths of a card, as in statuses, so that what is read from a status is exactly what was written to it.
+/// GPUs in thousandths of a card, as in statuses, so that what is read from a status is exactly
+/// what was written to it.
 const AVERAGE_BITS: u32 = 22;
 /// The largest factor by which past use changes a weight; the smallest is one over it.
 const FACTOR_MAX: u64 = 4;

@@ -120,6 +120,13 @@ impl PartialEq for Fraction {
 
 impl Eq for Fraction {}
 
+/// An amount of a key over what there is, times a weight, in grains of the key: where nothing is
+/// divided, an amount over nothing is the number of its grains.
+pub(super) fn share(ledger: &Ledger, key: GovernedId, amount: Amount, weight: u64) -> Fraction {
+    let grain = ledger.grains.of(key);
+    Fraction::weighted(amount / grain, ledger.capacity(key) / grain, weight)
+}
+
 /// The largest weighted share of a queue over the keys that count.
 pub(super) fn dominant(
     node: &Node,
@@ -130,7 +137,7 @@ pub(super) fn dominant(
     node.terms
         .iter()
         .filter(|(key, _)| counts(*key))
-        .map(|(key, terms)| ledger.share(*key, amount_of(*key, terms), terms.divisor()))
+        .map(|(key, terms)| share(ledger, *key, amount_of(*key, terms), terms.divisor()))
         .max()
         .unwrap_or(Fraction::ZERO)
 }

@@ -74,8 +74,8 @@ impl Rooms {
         rooms
     }
 
-    /// What each queue holds, by queue and resource: GPUs, in thousandths of a card, and resources that some queue has an
-    /// entry for.
+    /// What each queue holds, by queue and resource: GPUs, in thousandths of a card, and resources
+    /// that some queue has an entry for.
     pub(super) fn held(&self) -> BTreeMap<(Box<str>, Box<str>), Amount> {
         let entries = || self.queues.values().flat_map(|queue| &queue.resources);
         let is_accounted = |name: &str| name == GPU || entries().any(|entry| *entry.name == *name);
@@ -166,8 +166,8 @@ impl Rooms {
     }
 }
 
-/// What a pod counts for in queues: of GPUs thousandths of a card, and of each card of which it gets
-/// a part, that part.
+/// What a pod counts for in queues: of GPUs thousandths of a card, and of each card of which it
+/// gets a part, that part.
 pub(super) fn counted(shape: &PodShape) -> Vector {
     let mut counted = asked(shape);
     let parts = shape.cards.map_or(1, |_| Amount::from(PARTS));

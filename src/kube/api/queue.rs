@@ -178,8 +178,8 @@ pub struct QueueResource {
     )]
     pub product: String,
 
-    /// Guaranteed: obtainable by reclaim unless quotas are over-committed. Of nvidia.com/gpu also in
-    /// thousandths of a card, such as 500m.
+    /// Guaranteed: obtainable by reclaim unless quotas are over-committed. Of nvidia.com/gpu also
+    /// in thousandths of a card, such as 500m.
     #[serde(default = "zero")]
     #[schemars(schema_with = "schema::amount")]
     pub quota: Quantity,

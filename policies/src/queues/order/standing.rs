@@ -3,7 +3,7 @@
 use super::{Key, Order, quotas};
 use crate::facts::Amount;
 use crate::queues::node::{Terms, WEIGHT_ONE};
-use crate::queues::shares::Fraction;
+use crate::queues::shares::{Fraction, share};
 use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View, amount_in};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -212,7 +212,7 @@ impl Order {
         let terms = node.terms.iter();
         let dominant = terms.filter(|(id, terms)| {
             let used = used[id.index()];
-            used > 0 && view.ledger.share(*id, used, terms.divisor()) == key.share
+            used > 0 && share(view.ledger, *id, used, terms.divisor()) == key.share
         });
         let dominant = dominant
             .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
