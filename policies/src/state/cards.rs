@@ -473,8 +473,8 @@ impl Cards {
         }
     }
 
-    /// Each named card, in the order of their ids: whether pods hold parts of it, and whether it has
-    /// room for what one of these requests asks of one card.
+    /// Each named card, in the order of their ids: whether pods hold parts of it, and whether it
+    /// has room for what one of these requests asks of one card.
     pub(crate) fn openings<'a>(
         &'a self,
         requests: &'a [CardNeed],
