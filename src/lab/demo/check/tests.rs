@@ -97,6 +97,36 @@ fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now
     assert_eq!(violations, ["pair was partly on nodes for 30 s"]);
 }
 
+/// An eviction that comes as a pod ends removes the pod, and its Job makes no other one.
+#[test]
+fn a_member_that_ended_well_and_was_removed_counts_and_one_that_was_taken_does_not() {
+    let nodes = [node("n1", "r1"), node("n2", "r1")];
+    let found = |removed: &str, left: &str| {
+        let mut witness = Witness::new(pair(), &nodes);
+        let now = Instant::now();
+        let last = [pod("pair", 0, "n1", removed), pod("pair", 1, "n2", left)];
+        for pod in [
+            pod("pair", 0, "n1", "Running"),
+            pod("pair", 1, "n2", "Running"),
+        ] {
+            witness.saw(&pod, now);
+        }
+        for pod in &last {
+            witness.saw(pod, now);
+        }
+        witness.gone(&last[0].metadata.uid.clone().unwrap(), now);
+        let checks = all(&witness, &nodes, &last[1..], now);
+        let violations = checks.into_iter().flat_map(|check| check.violations);
+        violations.collect::<Vec<String>>()
+    };
+    assert_eq!(found("Succeeded", "Succeeded"), [""; 0]);
+    assert_eq!(found("Succeeded", "Running"), [""; 0]);
+    let broken = ["pair has 1 members on nodes and needs 2"];
+    assert_eq!(found("Running", "Running"), broken);
+    assert_eq!(found("Running", "Succeeded"), broken);
+    assert_eq!(found("Failed", "Running"), broken);
+}
+
 /// A gang from which an eviction took a member has begun as a whole: its other members may stay
 /// for the grace period.
 #[test]
