@@ -150,6 +150,18 @@ pub struct QueueSpec {
          || !isQuantity(string(self.limit)) || quantity(string(self.limit)).isInteger()"
     )
     .message("must be a whole number below 2^55, because such a resource cannot be divided")
+    .field_path(".limit"),
+    validation = Rule::new(
+        "self.name != 'nvidia.com/gpu' || !isQuantity(string(self.quota)) \
+         || quantity(string(self.quota)).isLessThan(quantity('36028797018964'))"
+    )
+    .message("must be less than 36028797018964 cards, which are counted in thousandths")
+    .field_path(".quota"),
+    validation = Rule::new(
+        "self.name != 'nvidia.com/gpu' || !has(self.limit) || !isQuantity(string(self.limit)) \
+         || quantity(string(self.limit)).isLessThan(quantity('36028797018964'))"
+    )
+    .message("must be less than 36028797018964 cards, which are counted in thousandths")
     .field_path(".limit")
 )]
 pub struct QueueResource {

@@ -374,7 +374,7 @@ fn queue(facts: &QueueFacts) -> Value {
             "weight": resource.weight,
         });
         if let Some(limit) = resource.limit {
-            entry["limit"] = json!(limit.to_string());
+            entry["limit"] = json!(queue_quantity(&resource.name, limit));
         }
         entry
     });

@@ -111,10 +111,8 @@ impl Planner {
         if !uses_up && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
         }
-        if self
-            .reservations
-            .cannot_be_kept(state, others, own.end_ms())
-        {
+        let known = &self.reservations;
+        if known.cannot_be_kept(state, others, (&own, placed)) {
             txn.rollback(state, begin);
             return false;
         }

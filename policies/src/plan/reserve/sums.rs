@@ -8,8 +8,9 @@
 use super::ends::Ends;
 use super::future::Start;
 use super::{Reservation, Reservations};
-use crate::facts::UnixMs;
-use crate::ids::{GangId, PodId, ResourceId};
+use crate::facts::{Amount, UnixMs};
+use crate::gangs::counts::count;
+use crate::ids::{GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
@@ -77,18 +78,21 @@ impl Courses {
 }
 
 impl Reservations {
-    /// Whether it is ruled out that these promises are kept beside a gang that has places now and
-    /// runs until a time.
+    /// Whether it is ruled out that these promises are kept beside a gang that has these places
+    /// now, or others. Promises that could not be kept without it rule nothing out.
     pub(super) fn cannot_be_kept(
         &self,
         state: &ClusterState,
         others: &[Start],
-        end_ms: UnixMs,
+        (own, places): (&Start, &[(PodId, NodeId)]),
     ) -> bool {
+        if !has_members_of_one_sort(state, own.gang) {
+            return false;
+        }
         let counts = |it: &&Reservation| others.iter().any(|other| other.gang == it.start.gang);
         let promised: Vec<&Reservation> = self.promised.iter().filter(counts).collect();
         let begin = promised.iter().map(|it| it.start.at_ms);
-        let begin: Vec<UnixMs> = begin.filter(|at_ms| *at_ms < end_ms).collect();
+        let begin: Vec<UnixMs> = begin.filter(|at_ms| *at_ms < own.end_ms()).collect();
         let Some(last_ms) = begin.iter().max().filter(|_| state.holds.is_empty()) else {
             return false;
         };
@@ -99,9 +103,11 @@ impl Reservations {
         resources.any(|resource| {
             let course = courses.of(state, &self.ends, resource);
             let needed = needed(state, resource, &promised);
-            begin
-                .iter()
-                .any(|at_ms| at(&needed, *at_ms) > course.at(*at_ms))
+            let own = taken(state, resource, places.iter().map(|(pod, _)| *pod));
+            begin.iter().any(|at_ms| {
+                let (needed, room) = (at(&needed, *at_ms), course.at(*at_ms));
+                needed > room && needed <= room + own
+            })
         })
     }
 
@@ -138,19 +144,41 @@ impl Reservations {
     }
 }
 
-/// What promised gangs need of a resource, and when.
+/// Whether a gang takes as much, whichever of its members start.
+fn has_members_of_one_sort(state: &ClusterState, gang: GangId) -> bool {
+    let gang = &state.gangs[gang];
+    let mut classes = gang.members.iter().map(|pod| state.pods[*pod].class);
+    let first = classes.next();
+    gang.tree().is_none() && classes.all(|class| Some(class) == first)
+}
+
+/// The least that promised gangs need of a resource, and when.
 type Needed = Vec<(Start, u128)>;
 
 fn needed(state: &ClusterState, resource: ResourceId, promised: &[&Reservation]) -> Needed {
-    let waits = |pod: &PodId| {
-        let pod = state.pods.get(*pod);
-        pod.is_some_and(|pod| pod.stage == Stage::Waiting)
-    };
-    let needed = promised.iter().map(|it| {
-        let pods = it.places.iter().map(|(pod, _)| *pod);
-        (it.start, taken(state, resource, pods.filter(waits)))
-    });
+    let needed = promised
+        .iter()
+        .map(|it| (it.start, least_needed(state, resource, it)));
     needed.collect()
+}
+
+/// The least that a promised gang needs of a resource, whichever of its members start. Of gangs
+/// with sub-groups nothing is counted: which of these start decides how many pods do.
+fn least_needed(state: &ClusterState, resource: ResourceId, promised: &Reservation) -> u128 {
+    let id = promised.start.gang;
+    let gang = &state.gangs[id];
+    if gang.tree().is_some() {
+        return 0;
+    }
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let waiting = members.filter(|pod| pod.stage == Stage::Waiting);
+    let amounts = waiting.map(|pod| amount_of(&state.classes[pod.class].requests, resource));
+    let mut amounts: Vec<Amount> = amounts.collect();
+    amounts.sort_unstable();
+    // The time decides which members may start, and not how many are needed.
+    let needed = count(state, id, promised.made_ms).needed as usize;
+    let least = amounts.iter().take(needed.min(promised.places.len()));
+    least.map(|amount| u128::from(*amount)).sum()
 }
 
 /// How much is needed at a time.

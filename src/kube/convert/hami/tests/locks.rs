@@ -240,7 +240,7 @@ fn why(case: &Value, ours: Verdict, theirs: Verdict) -> Option<Meant> {
         (Verdict::Taken, Verdict::Held) if input["podGetError"] == true => Some(Meant::NotAsked),
         _ if input["expireSeconds"].is_number() => Some(Meant::OtherExpiry),
         (Verdict::Taken | Verdict::Own, Verdict::Held) if has_races => Some(Meant::TriedOn),
-        (Verdict::Held, Verdict::Taken) if has_races => Some(Meant::Overwritten),
+        (Verdict::Held | Verdict::Own, Verdict::Taken) if has_races => Some(Meant::Overwritten),
         _ => None,
     }
 }
