@@ -200,7 +200,8 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a share is off by one: a limit lets one more in",
         "limit",
-        "let exceeds = asked > 0 && allocated.saturating_add(asked) > allowed + 1;",
+        "let more = allowed + self.ledger.grains.whole(key);
+        let exceeds = asked > 0 && allocated.saturating_add(asked) > more;",
     ),
     bug(
         "members that were bound before are not counted: a gang starts with too few",
