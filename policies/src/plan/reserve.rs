@@ -27,7 +27,7 @@
 //! | `earliest` | when a gang fits beside other promises |
 //! | `pull` | promises that are pulled forward |
 //! | `beside` | whether a gang may start now |
-//! | `sums` | what sums over all nodes rule out |
+//! | `sums` | starts that sums over all nodes rule out |
 //! | `behind` | gangs that may not, but for promises |
 //! | `doubts` | whether what has changed may keep promises from being kept |
 //! | `foresight` | when a gang is expected to start, for those who ask |

@@ -103,9 +103,9 @@ impl Grains {
 
     /// Notes what the queues promise. Returns whether a grain has changed.
     pub(super) fn promise(&mut self, structure: &Structure) -> bool {
-        let keys = || GovernedId::first(self.wholes.len());
-        let before: Vec<Amount> = keys().map(|key| self.of(key)).collect();
-        let mut promised = vec![false; self.wholes.len()];
+        let count = self.wholes.len();
+        let before: Vec<Amount> = GovernedId::first(count).map(|key| self.of(key)).collect();
+        let mut promised = vec![false; count];
         for (key, terms) in structure.terms() {
             let is_broken = [Some(terms.quota), terms.limit]
                 .into_iter()
@@ -116,9 +116,7 @@ impl Grains {
             }
         }
         self.promised = promised;
-        GovernedId::first(self.wholes.len())
-            .map(|key| self.of(key))
-            .ne(before)
+        GovernedId::first(count).map(|key| self.of(key)).ne(before)
     }
 }
 

@@ -266,8 +266,8 @@ impl QueueTree {
     }
 
     /// The average use of a queue, for its status: in thousandths of base units, of GPUs in
-    /// thousandths of a card, rounded. `None`:
-    /// past use does not count, or the queue has used nothing.
+    /// thousandths of a card, rounded. `None`: past use does not count, or the queue has used
+    /// nothing.
     pub(super) fn past_use(&self, queue: QueueId) -> Option<PastUse> {
         self.past.kept?;
         let used = self.past.used.get(&queue)?;

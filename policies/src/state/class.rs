@@ -119,8 +119,8 @@ impl Class {
         self.gpus > 0 && self.cards.is_some() && (is_cut || self.card_needs().any(by_memory))
     }
 
-    /// What the containers of a pod ask of cards, each by itself.
-    fn card_needs(&self) -> impl Iterator<Item = CardNeed> {
+    /// What the containers of a pod ask of cards that the scheduler chooses, each by itself.
+    pub(crate) fn card_needs(&self) -> impl Iterator<Item = CardNeed> {
         let terms = self.shape.card_terms.as_deref();
         let several = terms.map_or(&[][..], |terms| &terms.containers);
         let one = self.cards.filter(|_| several.is_empty());

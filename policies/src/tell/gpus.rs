@@ -5,6 +5,7 @@ use crate::gpu::{self, GPU, is_gpu_resource};
 use crate::ids::ClassId;
 use crate::report::GpuReport;
 use crate::state::ClusterState;
+use crate::state::class::Class;
 use crate::state::node::{KnownNode, Node};
 use crate::state::pod::Stage;
 use alloc::{
@@ -87,18 +88,17 @@ fn report_of<'a>(reports: &'a mut Vec<GpuReport>, model: &str) -> &'a mut GpuRep
 
 /// What the containers of waiting pods ask of cards, each request once.
 fn asked_of_cards(state: &ClusterState) -> Vec<CardNeed> {
+    let asked = waiting_classes(state).flat_map(Class::card_needs);
+    let asked: BTreeSet<CardNeed> = asked.collect();
+    asked.into_iter().collect()
+}
+
+/// The classes of waiting pods, each once.
+fn waiting_classes(state: &ClusterState) -> impl Iterator<Item = &Class> {
     let pods = state.pods.iter().map(|(_, pod)| pod);
     let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
     let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
-    let mut asked = BTreeSet::new();
-    for class in classes {
-        let shape = &state.classes[class].shape;
-        let terms = shape.card_terms.as_ref();
-        let several = terms.map_or(&[][..], |terms| &terms.containers);
-        asked.extend(several.iter().map(|container| container.need));
-        asked.extend(shape.cards);
-    }
-    asked.into_iter().collect()
+    classes.into_iter().map(|class| &state.classes[class])
 }
 
 /// How much of a resource the pods on a node use.
@@ -138,12 +138,9 @@ fn is_closed(known: &KnownNode) -> bool {
 
 /// The GPU resources for which pods wait, each with the least of it that any of them asks for.
 pub(crate) fn least_asked(state: &ClusterState) -> BTreeMap<&str, Amount> {
-    let pods = state.pods.iter().map(|(_, pod)| pod);
-    let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
-    let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
     let mut least: BTreeMap<&str, Amount> = BTreeMap::new();
-    for class in classes {
-        let asked = state.classes[class].shape.requests.iter();
+    for class in waiting_classes(state) {
+        let asked = class.shape.requests.iter();
         for (name, amount) in asked.filter(|(name, _)| is_gpu_resource(name)) {
             let known = least.entry(name).or_insert(*amount);
             *known = (*known).min(*amount);

@@ -93,8 +93,9 @@ impl Planner {
     ) {
         let slice = *work + SLICE_WORK / 2;
         let mut rooms = Rooms::default();
-        let last_ms = self.reservations.promised_starts().map(|(_, at_ms)| at_ms);
-        let mut courses = Courses::until(last_ms.max().unwrap_or(now_ms));
+        let starts = self.reservations.promised_starts();
+        let last_ms = starts.map(|(_, at_ms)| at_ms).max();
+        let mut courses = Courses::until(last_ms.unwrap_or(now_ms));
         while let Some(gang) = round.left.front().filter(|_| *work < slice) {
             let promised = self.reservations.starts();
             let start = promised.iter().find(|start| start.gang == *gang).copied();

@@ -1,9 +1,9 @@
-//! What promises cannot be, by sums over all nodes.
+//! Starts that are ruled out by sums over all nodes, so that no places need be looked for.
 //!
-//! Where the nodes together have too little free, no places need be looked for: a gang delays
-//! promises on whichever nodes all are, and a promise cannot be pulled forward. Most gangs that
-//! have to wait behind promises are found out by that, and most gangs that end earlier than
-//! expected change no promise. What the sums do not rule out is laid out.
+//! Where the nodes together have too little free, a gang delays promised gangs wherever it is
+//! placed, and a promised start cannot be pulled forward. That finds out most gangs that have to
+//! wait behind promises, and most early ends of gangs that bring no promised start forward. What
+//! sums do not rule out is laid out on nodes.
 
 use super::ends::Ends;
 use super::future::Start;
@@ -96,16 +96,15 @@ impl Reservations {
         let Some(last_ms) = begin.iter().max().filter(|_| state.holds.is_empty()) else {
             return false;
         };
-        let mut courses = Courses::until(*last_ms);
         let resources = promised.iter().flat_map(|it| scarcest(state, it));
         let resources: BTreeSet<ResourceId> = resources.collect();
         let mut resources = resources.into_iter();
         resources.any(|resource| {
-            let course = courses.of(state, &self.ends, resource);
-            let needed = needed(state, resource, &promised);
+            let course = Course::new(state, &self.ends, resource, *last_ms);
+            let needs = needs(state, resource, &promised);
             let own = taken(state, resource, places.iter().map(|(pod, _)| *pod));
             begin.iter().any(|at_ms| {
-                let (needed, room) = (at(&needed, *at_ms), course.at(*at_ms));
+                let (needed, room) = (needed_at(&needs, *at_ms), course.at(*at_ms));
                 needed > room && needed <= room + own
             })
         })
@@ -127,17 +126,14 @@ impl Reservations {
         let others: Vec<&Reservation> = others.collect();
         scarcest(state, own).into_iter().any(|resource| {
             let course = courses.of(state, &self.ends, resource);
-            let (own_needs, needed) = (
-                needed(state, resource, &[own]),
-                needed(state, resource, &others),
-            );
-            let own_amount: u128 = own_needs.iter().map(|(_, amount)| amount).sum();
-            let fits = |at_ms, room: u128| own_amount + at(&needed, at_ms) <= room;
+            let own_needs = least_needed(state, resource, own);
+            let needs = needs(state, resource, &others);
+            let fits = |at_ms, room: u128| own_needs + needed_at(&needs, at_ms) <= room;
             let other_ends = others.iter().map(|it| it.start.end_ms());
             let mut other_ends = other_ends.filter(|end_ms| *end_ms < own.start.at_ms);
             let mut ends = course.later.iter();
-            // Before all ends nothing else has begun that is not promised to begin now.
-            !(fits(0, course.now)
+            // What others may need at once is left out, which rules out less.
+            !(own_needs <= course.now
                 || other_ends.any(|end_ms| fits(end_ms, course.at(end_ms)))
                 || ends.any(|(end_ms, room)| *end_ms < own.start.at_ms && fits(*end_ms, *room)))
         })
@@ -153,13 +149,12 @@ fn has_members_of_one_sort(state: &ClusterState, gang: GangId) -> bool {
 }
 
 /// The least that promised gangs need of a resource, and when.
-type Needed = Vec<(Start, u128)>;
+type Needs = Vec<(Start, u128)>;
 
-fn needed(state: &ClusterState, resource: ResourceId, promised: &[&Reservation]) -> Needed {
-    let needed = promised
-        .iter()
-        .map(|it| (it.start, least_needed(state, resource, it)));
-    needed.collect()
+fn needs(state: &ClusterState, resource: ResourceId, promised: &[&Reservation]) -> Needs {
+    let promised = promised.iter();
+    let needs = promised.map(|it| (it.start, least_needed(state, resource, it)));
+    needs.collect()
 }
 
 /// The least that a promised gang needs of a resource, whichever of its members start. Of gangs
@@ -181,9 +176,9 @@ fn least_needed(state: &ClusterState, resource: ResourceId, promised: &Reservati
     least.map(|amount| u128::from(*amount)).sum()
 }
 
-/// How much is needed at a time.
-fn at(needed: &Needed, at_ms: UnixMs) -> u128 {
-    let there = needed
+/// How much promised gangs need at a time.
+fn needed_at(needs: &Needs, at_ms: UnixMs) -> u128 {
+    let there = needs
         .iter()
         .filter(|(start, _)| start.at_ms <= at_ms && at_ms < start.end_ms());
     there.map(|(_, amount)| amount).sum()

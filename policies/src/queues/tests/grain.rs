@@ -1,4 +1,5 @@
-//! What is worked out by dividing is cut to whole cards as long as everything comes in whole cards.
+//! Fair shares of GPUs are cut to whole cards, until a pod holds a part of a card, a quota promises
+//! one, or the cluster lacks one; then to thousandths of a card.
 
 use super::*;
 

@@ -40,6 +40,11 @@ fn cases(file: &str, kind: Option<&str>) -> Vec<Value> {
     cases
 }
 
+/// The entries of a list in a case; none if there is no list.
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
 fn annotations(value: &Value) -> Annotations {
     serde_json::from_value(value.clone()).unwrap()
 }

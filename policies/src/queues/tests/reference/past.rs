@@ -136,11 +136,11 @@ fn live(random: &mut Rng, world: &World, tree: &mut QueueTree, half_life: u64) -
 /// Lets a world have a past, compares what its statuses tell of that with the exact averages, and
 /// what a restarted tree divides with the reference.
 ///
-/// What is held is GPUs. An average is told in thousandths of a card, to the nearest. Each minute
-/// rounds the average down by less than 2^-20 of a thousandth. With a half-life of a year up to
-/// 800,000 of these losses remain: less than one thousandth together. The part that a minute leaves
-/// is a product of up to 62 roots of 62 bits each, right to a part of 2^-56. With a half-life of a
-/// year, a minute takes away a part of 2^-20, which is so right to a part of 2^-36.
+/// The queues hold GPUs. An average use is told in thousandths of a card, to the nearest. Each
+/// minute rounds the average down by less than 2^-20 of a thousandth. With a half-life of a year up
+/// to 800,000 of these losses remain: less than one thousandth together. The part that a minute
+/// leaves is a product of up to 62 roots of 62 bits each, right to a part of 2^-56. With a
+/// half-life of a year, a minute takes away a part of 2^-20, which is so right to a part of 2^-36.
 fn check(seed: u64, size: Size, half_life: u64) {
     let mut random = Rng::with_seed(seed);
     let mut world = random_world(&mut random, size, Style::Contested);

@@ -1,6 +1,6 @@
 //! HAMi's device plugin of the tests against HAMi's own, and what bindings say against it.
 
-use super::cases;
+use super::{cases, list};
 use crate::kube::convert::hami::annotations_of_cards;
 use gpu_batch_policies::facts::{CardPart, MigInstance, MigPlacement};
 use gpu_batch_testing::{BIND_PHASE, CARD_LOCK, DevicePlugin, Given, NotGiven, ServedPod};
@@ -8,10 +8,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 type Annotations = BTreeMap<String, String>;
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
 
 fn annotations_of(object: &Value) -> Annotations {
     serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap_or_default()

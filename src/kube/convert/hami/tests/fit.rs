@@ -4,7 +4,7 @@
 //! Registers, and what other pods hold, are read as they stand. What the pod asks for is written
 //! as HAMi has understood it; how requests are read is compared elsewhere.
 
-use super::cases;
+use super::{cases, list};
 use crate::kube::convert::hami::{annotations_of_cards, by_container, cards};
 use crate::kube::convert::problems::Problems;
 use crate::kube::convert::{Converter, Watched};
@@ -20,10 +20,6 @@ const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 const REGISTER: &str = "hami.io/node-nvidia-register";
 const MODE: &str = "nvidia.com/vgpu-mode";
 const ORDER: &str = "hami.io/gpu-scheduler-policy";
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     let annotations = &object["metadata"]["annotations"];
@@ -47,10 +43,8 @@ fn asking(case: &Value) -> Result<Value, &'static str> {
     if answer.get("noRequest").is_some() || answer.get("error").is_some() {
         return Err("HAMi sees no request, or an invalid one");
     }
-    if default_order.is_some_and(|order| order.contains("mutex")) {
-        return Err("the policy mutex, also as HAMi's default");
-    }
-    if order.contains("mutex") {
+    let mut orders = default_order.into_iter().chain([&*order]);
+    if orders.any(|order| order.contains("mutex")) {
         return Err("the policy mutex, also as HAMi's default");
     }
     // The others order what fits.
@@ -164,7 +158,7 @@ enum Meant {
     SenselessCard,
 }
 
-/// What is special about a node of a case.
+/// What on a node, in its cards and in the pods that hold some, leads HAMi to another verdict.
 fn peculiarities(case: &Value, node: &Value) -> Vec<Meant> {
     let name = &node["metadata"]["name"];
     let mut found = Vec::new();

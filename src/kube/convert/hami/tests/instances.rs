@@ -1,4 +1,4 @@
-use super::{cases, with_problems};
+use super::{cases, list, with_problems};
 use crate::kube::convert::hami::allocation::parts;
 use crate::kube::convert::hami::instances::{of, written};
 use crate::kube::convert::hami::register::cards;
@@ -56,7 +56,7 @@ fn instances_are_read_as_hami_reads_them() {
             continue;
         }
         let mut expected: BTreeMap<Box<str>, Vec<MigInstance>> = BTreeMap::new();
-        for one in theirs.as_array().into_iter().flatten() {
+        for one in list(theirs) {
             let card = one["gpuUUID"].as_str().unwrap().into();
             expected.entry(card).or_default().push(of_hami(one));
         }

@@ -1,4 +1,4 @@
-use super::cases;
+use super::{cases, list};
 use crate::kube::convert::hami::lock::{LOCK, read, written};
 use gpu_batch_policies::facts::{
     CardFacts, CardLock, CardMemory, CardNeed, HAMI_REGISTER, NodeFacts, PodFacts, Uid,
@@ -134,7 +134,7 @@ fn node_of(case: &Value) -> NodeFacts {
 }
 
 fn pods_of(case: &Value) -> Vec<PodFacts> {
-    let listed = case["input"]["pods"].as_array().into_iter().flatten();
+    let listed = list(&case["input"]["pods"]);
     let others = listed.enumerate().filter_map(|(number, object)| {
         let [namespace, name] = ["namespace", "name"].map(|key| {
             let text = object["metadata"][key].as_str();
@@ -160,7 +160,7 @@ fn pods_of(case: &Value) -> Vec<PodFacts> {
 
 /// What others write between requests for the lock, and what these come to.
 fn races(case: &Value) -> VecDeque<LockRace> {
-    let races = case["input"]["races"].as_array().into_iter().flatten();
+    let races = list(&case["input"]["races"]);
     let races = races.map(|race| {
         let set = race["set"].as_str();
         let set = set.map(|text| Some(read(&with_times(text, START_MS))));
@@ -214,10 +214,10 @@ fn theirs(answer: &Value) -> Verdict {
 /// Whether the pod that the lock names has ended, in any of the locks that stood there.
 fn names_an_ended_pod(case: &Value) -> bool {
     let input = &case["input"];
-    let races = input["races"].as_array().into_iter().flatten();
+    let races = list(&input["races"]);
     let first = input["node"]["metadata"]["annotations"][LOCK].as_str();
     let locks = races.filter_map(|race| race["set"].as_str()).chain(first);
-    let pods = input["pods"].as_array().into_iter().flatten();
+    let pods = list(&input["pods"]);
     let ended = pods.filter(|pod| {
         let phase = pod["status"]["phase"].as_str();
         matches!(phase, Some("Succeeded" | "Failed"))

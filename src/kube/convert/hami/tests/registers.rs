@@ -1,4 +1,4 @@
-use super::{annotations, cases, with_problems};
+use super::{annotations, cases, list, with_problems};
 use crate::kube::convert::hami::register::cards;
 use gpu_batch_policies::facts::{CardClosed, CardFacts, MigPlacement, MigProfile, Problem};
 use serde_json::{Value, json};
@@ -14,11 +14,11 @@ fn read_text(register: &str) -> (Vec<CardFacts>, Vec<Problem>) {
 
 /// The profiles of a card in MIG mode that HAMi has read.
 fn profiles(device: &Value) -> Vec<MigProfile> {
-    let listed = device["migProfiles"].as_array().into_iter().flatten();
+    let listed = list(&device["migProfiles"]);
     let listed = listed.filter(|_| device["mode"] == "mig");
     let profiles = listed.map(|profile| {
         let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
-        let placements = profile["placements"].as_array().into_iter().flatten();
+        let placements = list(&profile["placements"]);
         let placements = placements.map(|it| {
             let [start, size] = ["start", "size"].map(|name| number(it, name).try_into().unwrap());
             MigPlacement { start, size }
