@@ -39,7 +39,7 @@ use gpu_batch_policies::settings::Settings;
 
 /// The version of the format. Files of other versions are refused: what a field meant there is not
 /// guessed.
-pub const VERSION: u32 = 24;
+pub const VERSION: u32 = 25;
 
 /// One thing that happened to an engine.
 #[derive(Debug, Clone, PartialEq)]

@@ -41,6 +41,15 @@ impl Cluster {
         })
         .await
     }
+
+    /// Waits until a Job has one pod on a node that is none of these; returns it.
+    async fn replacement(&self, job: &str, before: &[Value]) -> Value {
+        let new = |pod: &Value| {
+            let mut before = before.iter().map(name_of);
+            is_bound(pod) && before.all(|before| before != name_of(pod))
+        };
+        self.job_pods(job, 1, new).await.remove(0)
+    }
 }
 
 fn is_bound(pod: &Value) -> bool {
@@ -126,13 +135,32 @@ async fn a_lost_member_of_a_job_is_replaced_in_the_same_rack() {
     cluster.job("train", 2, 8, &indexed).await;
     let pods = cluster.job_pods("train", 2, is_bound).await;
     cluster.delete(&cluster.pod_path(name_of(&pods[0]))).await;
-    let new = |pod: &Value| {
-        let mut before = pods.iter().map(name_of);
-        is_bound(pod) && before.all(|before| before != name_of(pod))
-    };
-    let replacement = cluster.job_pods("train", 1, new).await;
-    let node = replacement[0]["spec"]["nodeName"].as_str().unwrap();
+    let replacement = cluster.replacement("train", &pods).await;
+    let node = replacement["spec"]["nodeName"].as_str().unwrap();
     assert!(nodes[..2].iter().any(|near| near == node), "{node}");
+}
+
+#[tokio::test]
+async fn a_gang_of_a_job_goes_on_without_members_that_ended_well_and_were_removed() {
+    let Some(cluster) = cluster::shared("removed").await else {
+        return;
+    };
+    cluster.nodes(["r1"]).await;
+    let indexed = json!({"spec": {"completionMode": "Indexed"}});
+    cluster.job("train", 3, 2, &indexed).await;
+    let pods = cluster.job_pods("train", 3, is_bound).await;
+    cluster.set_phase(name_of(&pods[0]), "Succeeded").await;
+    until("the Job counts the pod", async || {
+        let job = cluster
+            .get("/apis/batch/v1/namespaces/removed/jobs/train")
+            .await?;
+        ensure(job["status"]["succeeded"] == 1, &job["status"])
+    })
+    .await;
+    for pod in &pods[..2] {
+        cluster.delete(&cluster.pod_path(name_of(pod))).await;
+    }
+    cluster.replacement("train", &pods).await;
 }
 
 #[tokio::test]

@@ -210,6 +210,8 @@ pub struct JobFacts {
     pub parallelism: u32,
     /// `spec.completions`.
     pub completions: Option<u32>,
+    /// `status.succeeded`: pods that ended well, also those that were removed since.
+    pub succeeded: u32,
     /// `spec.activeDeadlineSeconds`, in milliseconds.
     pub active_deadline_ms: Option<u64>,
     /// The Job's `podFailurePolicy` ignores evicted pods. Otherwise each evicted pod counts as

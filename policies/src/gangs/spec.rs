@@ -3,8 +3,8 @@
 use crate::facts::PodGroupFacts;
 use crate::state::ClusterState;
 use crate::state::gang::{Gang, GangKey, GangSpec};
-use crate::state::membership::job_minimum;
-use crate::state::pod::Own;
+use crate::state::membership::{job_minimum, runs_at_once};
+use crate::state::pod::{Own, Stage};
 
 /// The queue of pods and PodGroups that name none.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
@@ -31,7 +31,32 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     if gang.object.is_none() {
         spec.created_ms = first.map_or(0, |pod| pod.created_ms);
     }
+    match removed_after_success(state, gang) {
+        0 => {}
+        removed => spec.minimum = spec.minimum.saturating_sub(removed).max(1),
+    }
     spec
+}
+
+/// How many members ended well and were removed since, by an eviction that came too late for
+/// example: no Job makes them anew. Only of Jobs whose pods all run at once and have not all ended:
+/// a PodGroup may have more Jobs after them.
+fn removed_after_success(state: &ClusterState, gang: &Gang) -> u32 {
+    let jobs = state.jobs_of(gang);
+    let jobs = jobs.filter(|job| runs_at_once(job) && job.succeeded < job.parallelism);
+    let removed = jobs.filter(|job| job.succeeded > 0).map(|job| {
+        let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+        let members = members.filter(|pod| pod.owner().is_some_and(|owner| owner.uid == job.uid));
+        let (mut there, mut succeeded) = (0u32, 0u32);
+        for pod in members {
+            there += u32::from(pod.stage != Stage::Ended { succeeded: false });
+            succeeded += u32::from(pod.stage == Stage::Ended { succeeded: true });
+        }
+        // The Job may be seen to have a pod more that ended before the pod is.
+        let missing = job.parallelism.saturating_sub(there);
+        job.succeeded.saturating_sub(succeeded).min(missing)
+    });
+    removed.sum()
 }
 
 fn spec_of_object(

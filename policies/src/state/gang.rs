@@ -73,6 +73,7 @@ pub(crate) struct Gang {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GangSpec {
     pub(crate) queue: Arc<str>,
+    /// Less the members that ended well and were removed since, as far as their Jobs tell.
     pub(crate) minimum: u32,
     pub(crate) priority: i32,
     pub(crate) preemptible: bool,

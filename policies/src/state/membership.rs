@@ -38,12 +38,20 @@ impl ClusterState {
     }
 
     pub(crate) fn apply_job(&mut self, facts: JobFacts) {
-        let uid = facts.uid;
+        let (uid, succeeded) = (facts.uid, facts.succeeded);
         let before = self.jobs.insert(uid, facts);
-        if before.as_ref() == self.jobs.get(&uid) {
-            return;
+        let before = before.map(|before| JobFacts {
+            succeeded,
+            ..before
+        });
+        if before.as_ref() != self.jobs.get(&uid) {
+            self.regroup_owned(uid);
+        } else if self.jobs.get(&uid).is_some_and(runs_at_once) {
+            // Members that ended well and were removed lower the minima of their gangs.
+            let pods = self.owned.get(&uid).into_iter().flatten();
+            let gangs = pods.filter_map(|pod| self.pods[*pod].gang());
+            self.touched.extend(gangs);
         }
-        self.regroup_owned(uid);
     }
 
     pub(crate) fn delete_job(&mut self, uid: Uid) {
@@ -247,6 +255,12 @@ impl ClusterState {
 /// How many pods of a Job start together: an Indexed Job with as many completions as it runs in
 /// parallel is a gang. `None`: the Job is no gang.
 pub(crate) fn job_minimum(job: &JobFacts) -> Option<u32> {
-    let gang = job.indexed && job.parallelism > 1 && job.completions == Some(job.parallelism);
+    let gang = job.indexed && job.parallelism > 1 && runs_at_once(job);
     gang.then_some(job.parallelism)
+}
+
+/// Whether all pods of a Job run at the same time, each once: no pod is left to make when as many
+/// have ended well.
+pub(crate) fn runs_at_once(job: &JobFacts) -> bool {
+    job.completions == Some(job.parallelism)
 }

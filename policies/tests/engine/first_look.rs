@@ -120,6 +120,7 @@ fn job(pods: u32) -> JobFacts {
         indexed: true,
         parallelism: pods,
         completions: Some(pods),
+        succeeded: 0,
         active_deadline_ms: None,
         ignores_evictions: false,
         unknown_keys: Vec::new(),

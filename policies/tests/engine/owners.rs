@@ -27,6 +27,7 @@ fn job(name: &str, number: u128, ignores_evictions: bool) -> JobFacts {
         indexed: true,
         parallelism: 2,
         completions: Some(2),
+        succeeded: 0,
         active_deadline_ms: None,
         ignores_evictions,
         unknown_keys: Vec::new(),
@@ -286,5 +287,61 @@ fn a_gang_is_expected_to_run_no_longer_than_its_deadline() {
         world.then(pod("a", 2).runtime(10_000));
         let promised: Vec<_> = world.engine.promised_starts().collect();
         assert_eq!(promised, [("default/pod/a", at_ms)]);
+    }
+}
+
+/// An eviction may come as a member ends. Its pod goes, and its Job makes no other one.
+#[test]
+fn members_that_ended_well_and_were_removed_are_not_waited_for() {
+    let job = JobFacts {
+        parallelism: 3,
+        completions: Some(3),
+        ..job("train", 1, true)
+    };
+    let of_job = owner("Job", "train", job.uid);
+    let member = |names: &str| pod(names, 2).with(|pod| pod.owner = Some(of_job.clone()));
+    let succeeded = |succeeded| JobFacts {
+        succeeded,
+        ..job.clone()
+    };
+    let group = gang("g", 3);
+    for in_group in [false, true] {
+        let member = |names: &str| match in_group {
+            true => member(names).of("g"),
+            false => member(names),
+        };
+        let mut world = World::of((node("n1", 8), group.clone(), job.clone(), member("a b c")));
+        world.run(2_000);
+        assert_eq!(world.places("a b c"), "n1 n1 n1");
+        world.end("a b");
+        world.then(succeeded(2));
+        world.delete("a b c");
+        world.then(member("d"));
+        world.run(2_000);
+        assert_eq!(world.places("d"), "n1");
+
+        // While the Job does not say that a member ended well, all are waited for.
+        let mut world = World::of((node("n1", 8), group.clone(), succeeded(1), member("d")));
+        world.run(2_000);
+        assert_eq!(world.places("d"), "-");
+        world.then(member("e"));
+        world.run(2_000);
+        assert_eq!(world.places("d e"), "n1 n1");
+        world.then(succeeded(2));
+        world.end("d");
+        world.delete("e");
+        world.then(member("f"));
+        world.run(2_000);
+        assert_eq!(world.places("f"), "n1");
+
+        // Of a Job that has ended, nothing is kept in mind: another one may use the PodGroup.
+        let mut world = World::of((node("n1", 8), group.clone(), job.clone(), member("a b c")));
+        world.run(2_000);
+        world.end("a b c");
+        world.then(succeeded(3));
+        world.delete("a b c");
+        world.then(pod("x", 2).of("g"));
+        world.run(2_000);
+        assert_eq!(world.places("x"), "-");
     }
 }

@@ -126,6 +126,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
                 indexed: random.percent(80),
                 parallelism,
                 completions: Some(parallelism),
+                succeeded: 0,
                 active_deadline_ms: None,
                 ignores_evictions: false,
                 unknown_keys: Vec::new(),

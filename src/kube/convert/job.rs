@@ -39,6 +39,7 @@ pub(super) fn job(job: Job) -> JobFacts {
         indexed: spec.completion_mode.as_deref() == Some("Indexed"),
         parallelism: saturated(spec.parallelism.unwrap_or(1)),
         completions: completions.map(saturated),
+        succeeded: saturated(job.status.succeeded.unwrap_or(0)),
         active_deadline_ms: deadline
             .and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000)),
         ignores_evictions: ignores_evictions(&spec.pod_failure_policy.unwrap_or_default()),

@@ -129,6 +129,16 @@ pub struct Job {
     /// `spec`.
     #[serde(default, deserialize_with = "null_is_default")]
     pub spec: JobSpec,
+    /// `status`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub status: JobStatus,
+}
+
+/// `status` of a Job.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct JobStatus {
+    /// `succeeded`; absent: 0.
+    pub succeeded: Option<i64>,
 }
 
 /// `spec` of a Job.

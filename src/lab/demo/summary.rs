@@ -27,8 +27,7 @@ pub(super) struct Utilisation {
 impl Utilisation {
     /// Adds a time in which the use was as it is now.
     pub(super) fn add(&mut self, witness: &Witness, lasted: Duration) {
-        let waits = |course: &Course| course.is_waiting() && !course.gang.hopeless;
-        if witness.courses.values().any(waits) {
+        if witness.is_short_of_room() {
             let (used, all) = witness.gpus();
             self.used_ms += u128::from(used) * lasted.as_millis();
             self.all_ms += u128::from(all) * lasted.as_millis();
@@ -181,6 +180,14 @@ fn print_named(name: &str, text: &str) {
     }
 }
 
+/// Why a gang waits of which the scheduler knows nothing: none of its pods exist.
+fn unknown(course: &Course) -> &'static str {
+    match course.started {
+        Some(_) => "its pods were evicted; its Job makes them anew after a pause",
+        None => "submitted a moment ago",
+    }
+}
+
 fn print_waiting(witness: &Witness, reports: &Reports) {
     let mut waiting: Vec<&Course> = witness
         .courses
@@ -196,9 +203,7 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     say!("{}", style("Still waiting, and why").bold());
     for course in waiting.iter().take(WAITING_SHOWN) {
         let name = course.gang.name.as_str();
-        let why = reasons
-            .get(name)
-            .map_or("submitted a moment ago", String::as_str);
+        let why = reasons.get(name).map_or(unknown(course), String::as_str);
         print_named(name, why);
     }
     let more = waiting.len().saturating_sub(WAITING_SHOWN);

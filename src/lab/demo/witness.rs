@@ -252,6 +252,21 @@ impl Witness {
             .collect()
     }
 
+    /// Whether a gang waits for room: it lacks members on nodes, and has pods for them. A gang whose
+    /// pods were evicted waits for its Job first, which makes them anew after a pause.
+    pub(super) fn is_short_of_room(&self) -> bool {
+        let mut unplaced: BTreeMap<&str, u32> = BTreeMap::new();
+        let members = self.members.values();
+        for member in members.filter(|member| member.node.is_none() && !member.ended) {
+            *unplaced.entry(&member.gang).or_default() += 1;
+        }
+        self.courses.values().any(|course| {
+            let gang = &course.gang;
+            let pods = unplaced.get(&*gang.name).copied().unwrap_or(0);
+            course.is_waiting() && !gang.hopeless && course.bound + pods >= gang.minimum
+        })
+    }
+
     /// How many GPUs are held, and how many there are.
     pub(super) fn gpus(&self) -> (u64, u64) {
         let sum = |of: fn(&NodeUse) -> &Amounts| {

@@ -252,6 +252,7 @@ fn new_job(namespace: Box<str>, name: Box<str>, random: &mut Random) -> JobFacts
         indexed,
         parallelism,
         completions: indexed.then_some(parallelism),
+        succeeded: 0,
         active_deadline_ms: random.percent(50).then_some(60_000),
         ignores_evictions: false,
         unknown_keys: Vec::new(),

@@ -96,7 +96,7 @@ fields! {
     TopologyConstraint { name, required, preferred }
     PlacementChoice { gpu, cpu }
     JobFacts {
-        uid, namespace, name, indexed, parallelism, completions, active_deadline_ms,
+        uid, namespace, name, indexed, parallelism, completions, succeeded, active_deadline_ms,
         ignores_evictions, unknown_keys,
     }
     DisruptionBudgetFacts { uid, namespace, name, selector, allowed, problems }
