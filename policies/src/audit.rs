@@ -11,7 +11,7 @@
 //! of the list (one bind for each pod, no unfinished gang at rest, topology rules) need the history
 //! or a world at rest; the simulator checks them.
 
-use crate::facts::saturated;
+use crate::facts::{CardPart, saturated};
 use crate::gangs::protected::minima_of;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
@@ -21,7 +21,8 @@ use crate::state::minima::Minimum;
 use crate::state::node::Node;
 use crate::state::pod::{Pod, Stage};
 use crate::state::shared::{NodeVolumes, Use};
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{format, string::String, vec::Vec};
 
 /// Every violation, as sentences.
 pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
@@ -84,6 +85,7 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
             cards.take(&state.pods[pod].cards);
         }
         overlaps(state, node, found);
+        scattered(state, node, found);
         if cards != node.cards {
             found.push(format!(
                 "I1: node {} counts other parts of cards as used than its pods hold",
@@ -123,9 +125,38 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
 fn named_cards(state: &ClusterState, node: &Node) -> Cards {
     let mut cards = Cards::default();
     let named = node.known.as_ref();
-    let named = named.map_or(&[][..], |known| &known.facts.cards);
-    cards.set(named, &mut state.mig_models.clone());
+    let (named, links) = named.map_or((&[][..], &[][..]), |known| {
+        (&known.facts.cards, &known.facts.card_links)
+    });
+    cards.set(named, links, &mut state.mig_models.clone());
     cards
+}
+
+/// I1: the cards that are chosen for a container are of one NUMA node where the pod says so.
+fn scattered(state: &ClusterState, node: &Node, found: &mut Vec<String>) {
+    let named = node
+        .known
+        .as_ref()
+        .map_or(&[][..], |known| &known.facts.cards);
+    let cell = |part: &CardPart| {
+        let card = named.iter().find(|card| card.id == part.card);
+        card.map(|card| card.numa)
+    };
+    let pods = node.pods.iter().map(|pod| &state.pods[*pod]);
+    let assumed = pods.filter(|pod| matches!(pod.stage, Stage::Assumed(_)));
+    let bound = assumed.filter(|pod| {
+        let terms = state.classes[pod.class].shape.card_terms.as_ref();
+        terms.is_some_and(|terms| terms.in_one_cell)
+    });
+    for parts in bound.flat_map(|pod| pod.cards.by_container()) {
+        let cells: BTreeSet<u32> = parts.iter().filter_map(cell).collect();
+        if cells.len() > 1 {
+            found.push(format!(
+                "I1: a container gets cards of several NUMA nodes of {}",
+                node.name
+            ));
+        }
+    }
 }
 
 /// I1: of the memory slices of a card in MIG mode, none is chosen for two pods.

@@ -39,8 +39,8 @@ pub use amounts::{
     queue_unit,
 };
 pub use cards::{
-    CARD_RULES, CardClosed, CardEntries, CardFacts, CardLock, CardMemory, CardNeed, CardOrder,
-    CardPart, CardRule, CardTerms, ContainerCards, WHOLE_CARD,
+    CARD_RULES, CardClosed, CardEntries, CardFacts, CardLink, CardLock, CardMemory, CardNeed,
+    CardOrder, CardPart, CardRule, CardTerms, ContainerCards, WHOLE_CARD,
 };
 pub use disruption::DisruptionBudgetFacts;
 pub use duration::duration;

@@ -50,6 +50,18 @@ impl CardFacts {
     }
 }
 
+/// How well two cards of a node are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CardLink {
+    /// The place of one of the cards in [`NodeFacts::cards`](super::NodeFacts::cards).
+    pub one: u16,
+    /// The place of the other card there.
+    pub other: u16,
+    /// The score: the higher, the better. HAMi's device plugin gives 10 to cards at different CPUs,
+    /// and 100 for each NVLink.
+    pub score: u32,
+}
+
 /// Why a card takes no new pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CardClosed {
@@ -165,8 +177,14 @@ pub struct CardTerms {
     pub rules: Vec<CardRule>,
     /// Whether cards in MIG mode will do.
     pub modes: CardModes,
-    /// Which of the cards with room are taken first; `None`: those that the placement says.
-    pub order: Option<CardOrder>,
+    /// Whether all cards of a container have to be attached to one NUMA node, see
+    /// [`CardFacts::numa`]. Each container may get another NUMA node.
+    pub in_one_cell: bool,
+    /// Whether only cards will do that nobody uses. Later, others may use them, too.
+    pub idle: bool,
+    /// Which of the cards with room are taken, the first word first, each at most once; then those
+    /// that the placement says.
+    pub order: Vec<CardOrder>,
 }
 
 impl CardTerms {
@@ -275,13 +293,17 @@ pub const CARD_RULES: [&str; 4] = [
     "nvidia.com/nouse-gpuuuid",
 ];
 
-/// Which of the cards with room a pod takes first.
+/// Which of the cards with room a container gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CardOrder {
     /// Those with the least free computing power.
     Binpack,
     /// Those with the most free computing power.
     Spread,
+    /// Those of few NUMA nodes.
+    Numa,
+    /// Those that are connected best; a single one where the pairs that are broken are the worst.
+    Links,
 }
 
 /// What a container asks of cards: the same of each of a number of different cards. Of a card in

@@ -1,6 +1,6 @@
 //! What a node says, and a Topology of nodes.
 
-use super::{Amounts, CardFacts, CardLock, Labels, NodeFeature, Problem, Uid, UnixMs};
+use super::{Amounts, CardFacts, CardLink, CardLock, Labels, NodeFeature, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
 /// The annotation in which HAMi's device plugin lists the cards of a node. On such a node
@@ -42,6 +42,9 @@ pub struct NodeFacts {
     /// this node, as with plain `nvidia.com/gpu`. If the node has the annotation
     /// [`HAMI_REGISTER`], HAMi's device plugin has to be told which cards a pod gets.
     pub cards: Vec<CardFacts>,
+    /// How well pairs of the cards are connected, each pair at most once. One that is not here has
+    /// no link.
+    pub card_links: Vec<CardLink>,
     /// The lock under which cards of the node are assigned; `None`: nobody has it.
     pub card_lock: Option<CardLock>,
     /// The container images that the node has, by each of their names. Empty as well where the
@@ -78,6 +81,7 @@ impl NodeFacts {
             allocatable,
             features: Vec::new(),
             cards: Vec::new(),
+            card_links: Vec::new(),
             card_lock: None,
             images: Vec::new(),
             problems: Vec::new(),

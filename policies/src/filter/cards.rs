@@ -21,6 +21,12 @@ pub(crate) enum CardShortage {
     Profile,
     /// Free places for instances of MIG that are large enough.
     Place,
+    /// Cards in a single NUMA node, where all of a container have to be in one.
+    Cell,
+    /// Room in a single NUMA node: there is enough in several together.
+    CellRoom,
+    /// Cards that nobody uses.
+    Idle,
     /// Cards that the rule of this annotation allows.
     Ruled(&'static str),
     /// Open cards, or several of the others.
@@ -39,6 +45,9 @@ impl fmt::Display for CardShortage {
             Self::Place => {
                 "had too few free places on its cards for MIG instances that are large enough"
             }
+            Self::Cell => "had too few cards in a single NUMA node",
+            Self::CellRoom => "had too few cards with enough room in a single NUMA node",
+            Self::Idle => "had too few cards that nobody uses",
             Self::OwnScheduler => "had pods of HAMi's own scheduler",
             Self::Slots => "had too few cards with a free slot",
             Self::Power => "had too few cards with enough free computing power",

@@ -8,18 +8,25 @@
 //!
 //! Source of what fits beside what: `Fit` of HAMi's scheduler.
 
+mod choice;
+mod combination;
+mod links;
 mod mig;
 mod several;
 mod shortage;
 mod used;
 
-use crate::facts::{CardFacts, CardModes, CardNeed, CardPart, CardTerms, MigInstance, WHOLE_CARD};
+use crate::facts::{
+    CardFacts, CardLink, CardModes, CardNeed, CardPart, CardTerms, MigInstance, WHOLE_CARD,
+};
 use crate::filter::CardShortage;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use choice::{Fits, Liking, pods_that_fit};
 use core::hash::{Hash, Hasher};
+use links::Links;
 use mig::MigModel;
 pub(crate) use mig::MigModels;
 pub(crate) use several::{Held, merged};
@@ -33,6 +40,8 @@ pub(crate) struct Cards {
     cards: SmallVec<[Card; 8]>,
     /// How many of the cards the node names.
     named: usize,
+    /// How well the named cards are connected; `None`: nobody says so.
+    links: Option<Box<Links>>,
     /// How many pods of each sort hold cards of the node; sorted, none zero.
     sorts: SmallVec<[(Sort, u32); 2]>,
     /// How many pods got their cards from HAMi's own scheduler. While there are any, nobody else
@@ -57,6 +66,8 @@ struct Size {
     memory_mib: u64,
     thousandths: u32,
     slots: u32,
+    /// The NUMA node.
+    cell: u32,
     is_open: bool,
     /// What the card can be cut into; `None`: it is not in MIG mode.
     mig: Option<Arc<MigModel>>,
@@ -78,28 +89,45 @@ pub(crate) struct Fitting {
     pub(crate) position: usize,
     /// The free part of the card, in thousandths of a card.
     pub(crate) free: u16,
-    /// How many pods of the sort fit on it.
-    fits: u64,
-    /// Of a card in MIG mode: how many places for later instances one more costs. A container may
-    /// have several instances.
+    /// The NUMA node of the card.
+    pub(crate) cell: u32,
+    /// How much a placement would rather have another card, below 2^55: it takes the cards with the
+    /// least first, and of equal ones those that come first.
+    pub(crate) cost: u64,
+    /// How many pods of the sort fit on it, and whether a container may have several parts of it.
+    fits: Fits,
+    /// Of a card in MIG mode: how many places for later instances one more costs.
     pub(crate) loss: Option<u16>,
 }
 
+/// What a container asks of each of its cards.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'a> {
+    need: &'a CardNeed,
+    /// Nobody may use the card.
+    idle: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(need: &'a CardNeed, terms: Option<&CardTerms>) -> Self {
+        let idle = terms.is_some_and(|terms| terms.idle);
+        Self { need, idle }
+    }
+}
+
 impl Fitting {
-    fn new(position: usize, size: &Size, used: Used, need: &CardNeed) -> Self {
+    fn new(position: usize, size: &Size, used: Used, asked: Asked<'_>) -> Self {
+        let need = asked.need;
         let chosen = size.mig.as_ref();
         let chosen = chosen.map(|model| model.choose(used.occupied(), need));
         Self {
             position,
             free: free_of(size, used),
-            fits: size.fits(used, need),
+            cell: size.cell,
+            cost: 0,
+            fits: size.fits_of(used, asked),
             loss: chosen.map(|chosen| chosen.map_or(0, |chosen| chosen.loss)),
         }
-    }
-
-    /// The fits of a card, see [`pods_that_fit`].
-    fn fits(&self) -> Fits {
-        (self.fits, self.loss.is_some())
     }
 }
 
@@ -126,6 +154,7 @@ impl Size {
             memory_mib: facts.memory_mib,
             thousandths: facts.thousandths,
             slots: facts.slots,
+            cell: facts.numa,
             is_open: facts.closed.is_none(),
             mig: models.get(&facts.profiles),
         }
@@ -138,7 +167,25 @@ impl Size {
             || self.thousandths > before.thousandths
             || self.slots > before.slots
             || self.is_open && !before.is_open
+            || self.cell != before.cell
             || self.mig != before.mig
+    }
+
+    /// Whether a card of this size is as good as one of another, apart from where it is attached.
+    fn is_like(&self, other: &Self) -> bool {
+        let Self {
+            memory_mib,
+            thousandths,
+            slots,
+            cell: _,
+            is_open,
+            mig,
+        } = self;
+        *memory_mib == other.memory_mib
+            && *thousandths == other.thousandths
+            && *slots == other.slots
+            && *is_open == other.is_open
+            && *mig == other.mig
     }
 
     /// Of a card in MIG mode, what instances can still have.
@@ -163,9 +210,16 @@ impl Size {
         rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
     }
 
-    /// As [`Size::fits`], and whether a container may have several parts of the card.
-    fn fits_of(&self, used: Used, request: &CardNeed) -> Fits {
-        (self.fits(used, request), self.mig.is_some())
+    /// As [`Size::fits`], and whether a container may have several parts of the card: instances,
+    /// but
+    /// not where nobody may use the card beside it.
+    fn fits_of(&self, used: Used, asked: Asked<'_>) -> Fits {
+        let fits = self.fits(used, asked.need);
+        match asked.idle {
+            false => (fits, self.mig.is_some()),
+            true if used.slots > 0 => (0, false),
+            true => (fits.min(1), false),
+        }
     }
 
     /// What a request takes of the card beside what is used, and the instance if the card is in MIG
@@ -238,7 +292,12 @@ impl Size {
 impl Cards {
     /// Replaces the cards that the node names. Returns whether they are more, or any has more of
     /// anything.
-    pub(crate) fn set(&mut self, facts: &[CardFacts], models: &mut MigModels) -> bool {
+    pub(crate) fn set(
+        &mut self,
+        facts: &[CardFacts],
+        links: &[CardLink],
+        models: &mut MigModels,
+    ) -> bool {
         let named = self.cards.iter().filter(|card| card.size.is_some());
         let before: SmallVec<[Card; 8]> = named.cloned().collect();
         for card in &mut self.cards {
@@ -259,7 +318,21 @@ impl Cards {
         }
         self.named = self.cards.iter().filter(|card| card.size.is_some()).count();
         self.forget_unused();
+        self.links = self.read_links(facts, links);
         grew
+    }
+
+    /// How well the named cards are connected. `links` are about these cards.
+    fn read_links(&self, facts: &[CardFacts], links: &[CardLink]) -> Option<Box<Links>> {
+        let ids: SmallVec<[&str; 8]> = self.named().map(|(id, ..)| id).collect();
+        let position = |place: u16| {
+            let card = facts.get(usize::from(place))?;
+            ids.binary_search(&&*card.id).ok()
+        };
+        let known = links
+            .iter()
+            .filter_map(|link| Some((position(link.one)?, position(link.other)?, link.score)));
+        Links::new(self.named, known).map(Box::new)
     }
 
     /// The position of a card, which is entered if it is not known.
@@ -359,9 +432,22 @@ impl Cards {
         terms: Option<&'a CardTerms>,
     ) -> impl Iterator<Item = Fitting> + 'a {
         let cards = self.allowed(terms);
-        let fitting = cards
-            .map(move |(position, (_, size, used))| Fitting::new(position, size, used, &request));
-        fitting.filter(|card| card.fits > 0)
+        let fitting = cards.map(move |(position, (_, size, used))| {
+            Fitting::new(position, size, used, Asked::new(&request, terms))
+        });
+        fitting.filter(|card| card.fits.0 > 0)
+    }
+
+    /// What a container that asks for cards gets. The pod fits. `cards`: those with room, in the
+    /// order of their costs.
+    pub(crate) fn hold_one(
+        &self,
+        need: &CardNeed,
+        terms: Option<&CardTerms>,
+        cards: &[Fitting],
+    ) -> Held {
+        let liking = Liking::of(terms, need.count(), self.links.as_deref());
+        self.parts(need, &liking.choose(cards, need.count()))
     }
 
     /// The parts that a container gets on the cards at these positions, in the order of their ids.
@@ -415,8 +501,10 @@ impl Cards {
             return self.pods_with_several(terms, most);
         }
         let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, used))| size.fits_of(used, request));
-        pods_that_fit(fits, request.count())
+        let fits = fits.map(|(_, (_, size, used))| {
+            (size.cell, size.fits_of(used, Asked::new(request, terms)))
+        });
+        pods_on(fits, request.count(), terms)
     }
 
     /// The most that one card with a need counts for in queues, in thousandths of a card, among
@@ -438,8 +526,10 @@ impl Cards {
             return self.pods_with_several_empty(terms);
         }
         let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, _))| size.fits_of(Used::default(), request));
-        pods_that_fit(fits, request.count())
+        let idle = Used::default();
+        let fits = fits
+            .map(|(_, (_, size, _))| (size.cell, size.fits_of(idle, Asked::new(request, terms))));
+        pods_on(fits, request.count(), terms)
     }
 
     /// The shortage that keeps a pod with this request from a node without room for one: more of
@@ -513,55 +603,20 @@ fn modes_of(terms: Option<&CardTerms>) -> CardModes {
     terms.map_or(CardModes::default(), |terms| terms.modes)
 }
 
-/// For how many parts a card has room, and whether a container may have several of them.
-type Fits = (u64, bool);
-
-/// How many pods fit that take `count` parts each, where the cards have room for `fits` parts: the
-/// largest number whose parts find enough cards if no card takes two parts of one pod, except cards
-/// of which a container may have several.
-fn pods_that_fit(fits: impl Iterator<Item = Fits>, count: u16) -> u64 {
-    if count == 1 {
-        return fits.map(|(fits, _)| fits).sum();
+/// How many pods fit that take `count` parts each, of which a pod may have to get all in one cell.
+/// `fits`: of each card its cell, and for how many parts it has room.
+fn pods_on(fits: impl Iterator<Item = (u32, Fits)>, count: u16, terms: Option<&CardTerms>) -> u64 {
+    if !is_bound(terms) || count == 1 {
+        return pods_that_fit(fits.map(|(_, fits)| fits), count);
     }
-    let fits: SmallVec<[Fits; 8]> = fits.collect();
-    let count = u64::from(count);
-    let mut pods = fits.iter().map(|(fits, _)| fits).sum::<u64>() / count;
-    loop {
-        let usable: u64 = fits.iter().map(|fits| usable(*fits, pods)).sum();
-        if usable / count >= pods {
-            return pods;
-        }
-        pods = usable / count;
-    }
+    let mut fits: SmallVec<[(u32, Fits); 8]> = fits.collect();
+    fits.sort_unstable();
+    let cells = fits.chunk_by(|(cell, _), (next, _)| cell == next);
+    let pods = cells.map(|cell| pods_that_fit(cell.iter().map(|(_, fits)| *fits), count));
+    pods.sum()
 }
 
-/// How many parts of a card so many pods can use.
-fn usable((fits, several): Fits, pods: u64) -> u64 {
-    if several { fits } else { fits.min(pods) }
-}
-
-/// The positions of the first `count` of these cards, except where that would leave room for fewer
-/// further pods than another choice: then fewer of the cards are taken that have little room. A
-/// card of which a container may have several parts is taken as often as it has room.
-pub(crate) fn first_that_spoil_nothing(cards: &[Fitting], count: u16) -> SmallVec<[usize; 8]> {
-    let parts = u64::from(count);
-    let pods = pods_that_fit(cards.iter().map(Fitting::fits), count);
-    let others = pods.saturating_sub(1);
-    let room: u64 = cards.iter().map(|card| usable(card.fits(), others)).sum();
-    // How many parts the further pods can do without.
-    let mut spare = room.saturating_sub(parts * others);
-    let mut chosen = SmallVec::new();
-    for card in cards {
-        let (fits, several) = card.fits();
-        let is_needed = several || fits <= others;
-        let most = if several { fits } else { 1 };
-        for _ in 0..most {
-            if chosen.len() == usize::from(count) || is_needed && spare == 0 {
-                break;
-            }
-            spare -= u64::from(is_needed);
-            chosen.push(card.position);
-        }
-    }
-    chosen
+/// Whether a container of a pod has to get all its cards in one cell.
+fn is_bound(terms: Option<&CardTerms>) -> bool {
+    terms.is_some_and(|terms| terms.in_one_cell)
 }

@@ -62,8 +62,9 @@ impl ClusterState {
             .as_deref()
             .map(|product| self.kinds.model(product));
         let node = &mut self.nodes[id];
+        let (cards, links) = (&facts.cards, &facts.card_links);
         let grew =
-            node.set_allocatable(&amounts) | node.cards.set(&facts.cards, &mut self.mig_models);
+            node.set_allocatable(&amounts) | node.cards.set(cards, links, &mut self.mig_models);
         let known = node.known.insert(KnownNode {
             facts,
             gpu,
@@ -119,7 +120,7 @@ impl ClusterState {
         self.nodes[id].known = None;
         self.charge_node(id);
         self.nodes[id].set_allocatable(&SmallVec::new());
-        self.nodes[id].cards.set(&[], &mut self.mig_models);
+        self.nodes[id].cards.set(&[], &[], &mut self.mig_models);
         self.read_cells(id);
         self.relabel(id);
         self.remove_from_topologies(id);

@@ -18,7 +18,7 @@ mod view;
 use crate::facts::{Amount, CardOrder, Placement};
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
-use crate::state::cards::{Fitting, Held, first_that_spoil_nothing};
+use crate::state::cards::{Fitting, Held};
 use crate::state::kinds::Kind;
 use crate::state::node::Node;
 use core::cmp::Reverse;
@@ -71,59 +71,65 @@ impl ClusterState {
         let (kind, node) = (&self.kinds[class.kind], &self.nodes[node]);
         let uid = self.pods[pod].uid.0;
         let terms = class.shape.card_terms.as_deref();
-        let placement = match terms.and_then(|terms| terms.order) {
-            None => placement,
-            Some(CardOrder::Binpack) => Placement::Binpack,
-            Some(CardOrder::Spread) => Placement::Spread,
-        };
+        let mut said = terms.iter().flat_map(|terms| &terms.order);
+        let said = said.find_map(|order| match order {
+            CardOrder::Binpack => Some(Placement::Binpack),
+            CardOrder::Spread => Some(Placement::Spread),
+            CardOrder::Numa | CardOrder::Links => None,
+        });
+        let placement = said.unwrap_or(placement);
         let scores = &mut self.scores;
         let view = (placement == Placement::Fragmentation).then(|| View::of(node));
-        let mut sort = |fitting: &mut [Fitting]| {
-            sort_cards(fitting, placement, uid, |free| {
+        let mut price = |fitting: &mut [Fitting]| {
+            price_cards(fitting, placement, uid, |free| {
                 let view = view.as_ref();
                 view.map_or(0, |view| scores.gain(view, kind, free))
             });
         };
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
-            return node.cards.hold_several(terms, sort);
+            return node.cards.hold_several(terms, price);
         }
         let mut fitting: SmallVec<[Fitting; 8]> = node.cards.fitting(need, terms).collect();
         // Of whole cards all are alike: entirely free.
         if need.is_fraction() {
-            sort(&mut fitting);
+            price(&mut fitting);
+            fitting.sort_by_key(|card| card.cost);
         }
-        let chosen = first_that_spoil_nothing(&fitting, need.count());
-        node.cards.parts(&need, &chosen)
+        node.cards.hold_one(&need, terms, &fitting)
     }
 }
 
-/// Brings cards in the order in which a placement takes them. `gain`: the score of
+/// Says what cards cost under a placement, which takes the cheapest first. `gain`: the score of
 /// [`Placement::Fragmentation`] by the free part of a card, in thousandths.
-fn sort_cards(
+fn price_cards(
     fitting: &mut [Fitting],
     placement: Placement,
     uid: u128,
     mut gain: impl FnMut(u16) -> i32,
 ) {
-    match placement {
-        Placement::Binpack
-        | Placement::Consolidated
-        | Placement::BestFit
-        | Placement::DotProduct
-        | Placement::GpuPacking
-        | Placement::GpuClustering => {
-            // Cards in MIG mode are packed by what an instance costs of them.
-            let is_cut = fitting.iter().all(|card| card.loss.is_some());
-            fitting.sort_by_key(|card| (card.loss.filter(|_| is_cut), card.free));
-        }
-        Placement::Spread => fitting.sort_by_key(|card| Reverse(card.free)),
-        Placement::Random { seed } => {
-            fitting.sort_by_key(|card| draw(!seed, uid, card.position as u64));
-        }
-        Placement::Fragmentation => {
-            fitting.sort_by_cached_key(|card| Reverse(gain(card.free)));
-        }
+    // Cards in MIG mode are packed by what an instance costs of them.
+    let are_cut = fitting.iter().all(|card| card.loss.is_some());
+    for card in fitting {
+        card.cost = match placement {
+            Placement::Binpack
+            | Placement::Consolidated
+            | Placement::BestFit
+            | Placement::DotProduct
+            | Placement::GpuPacking
+            | Placement::GpuClustering => {
+                let loss = card.loss.filter(|_| are_cut).unwrap_or(0);
+                u64::from(loss) << 16 | u64::from(card.free)
+            }
+            Placement::Spread => u64::from(u16::MAX - card.free),
+            Placement::Random { seed } => rising(draw(!seed, uid, card.position as u64)),
+            Placement::Fragmentation => u64::from(u32::MAX) - rising(gain(card.free)),
+        };
     }
+}
+
+/// A score as a number that is not negative, in the order of the scores.
+fn rising(score: i32) -> u64 {
+    u64::from(score.abs_diff(i32::MIN))
 }
 
 /// The score of a node for pods of a kind.

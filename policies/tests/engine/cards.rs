@@ -286,7 +286,7 @@ fn a_pod_that_says_so_packs_or_spreads_its_cards_whatever_the_placement() {
             world.then(pod("a", 0).cards(part).on("n1").holds(&["1"]));
             world.then(ruled("b", vec![]).shape(move |shape| {
                 shape.card_terms = CardTerms {
-                    order: Some(order),
+                    order: vec![order],
                     ..CardTerms::default()
                 }
                 .boxed();

@@ -6,6 +6,7 @@ mod backfill;
 mod behind;
 mod cards;
 mod cheapest;
+mod choices;
 mod claimants;
 mod counted;
 mod disks;

@@ -8,6 +8,7 @@ mod allocation;
 mod annotation;
 mod choice;
 mod instances;
+mod links;
 mod lock;
 mod register;
 mod request;
@@ -16,8 +17,10 @@ pub use allocation::CardContainers;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};
 pub(super) use allocation::{by_container, parts};
 pub(super) use choice::{
-    MODE, ORDER, note_unknown_order, text_of, unsupported_mode, unsupported_order,
+    MODE, NUMA_BIND, ORDER, is_bound_to_numa, note_unknown_numa_bind, note_unknown_order, text_of,
+    unsupported_mode,
 };
+pub(super) use links::links;
 pub(super) use lock::lock;
 pub(crate) use lock::{LOCK as CARD_LOCK, written as written_card_lock};
 pub(super) use register::cards;

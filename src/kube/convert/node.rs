@@ -57,6 +57,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     let readiness = readiness(&node.status, converter);
     let conditions = conditions(&node.status, converter);
     let cards = cards(&node.metadata, &allocatable, &mut problems);
+    let card_links = hami::links(&node.metadata.annotations, &cards, &mut problems);
     let card_lock = hami::lock(&node.metadata.annotations);
     let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
     let mut labels = node.metadata.labels.0;
@@ -77,6 +78,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         capacity,
         features,
         cards,
+        card_links,
         card_lock,
         images: match converter.preferences.image_locality {
             true => images(node.status.images.unwrap_or_default()),

@@ -95,6 +95,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     if facts.shape.cards.is_some() {
         let mut notes = Problems::default();
         hami::note_unknown_order(&pod.metadata.annotations, &mut notes);
+        hami::note_unknown_numa_bind(&pod.metadata.annotations, &mut notes);
         facts.unknown_keys.extend(notes.into_vec());
     }
     facts

@@ -9,9 +9,6 @@ use super::{disks, hami, keys};
 use crate::kube::objects::{Container, Pod};
 use gpu_batch_policies::facts::CARD_RULES;
 
-/// Annotations by which users ask other schedulers for certain cards.
-const ANNOTATIONS: [&str; 1] = ["nvidia.com/numa-bind"];
-
 /// The fields of a pod that are not supported yet.
 pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     let spec = &pod.spec;
@@ -42,11 +39,6 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
     for (field, container) in resources::all_containers(spec) {
         in_container(field, container, &mut fields);
     }
-    for name in ANNOTATIONS {
-        if pod.metadata.annotations.get(name).is_some() {
-            fields.push(keys::annotation(name).into());
-        }
-    }
     choice_of_cards(pod, &mut fields);
     fields
 }
@@ -55,12 +47,13 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
 fn choice_of_cards(pod: &Pod, fields: &mut Vec<Box<str>>) {
     let annotations = &pod.metadata.annotations;
     if hami::wants_parts(pod) {
-        fields.extend(hami::unsupported_order(annotations).map(Into::into));
         fields.extend(hami::unsupported_mode(annotations).map(Into::into));
         return;
     }
     let said = CARD_RULES.into_iter().chain([hami::ORDER, hami::MODE]);
     let said = said.filter(|name| annotations.get(name).is_some());
+    let bound = Some(hami::NUMA_BIND).filter(|_| hami::is_bound_to_numa(annotations));
+    let said = said.chain(bound);
     fields.extend(said.map(|name| keys::annotation(name).into()));
 }
 

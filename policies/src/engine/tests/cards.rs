@@ -4,8 +4,8 @@ use super::{asking, card, node};
 use crate::audit;
 use crate::event::Object;
 use crate::facts::{
-    CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardTerms, MigProfile, NodeFacts,
-    Placement, PodFacts,
+    CardClosed, CardFacts, CardMemory, CardModes, CardNeed, CardPart, CardTerms, MigProfile,
+    NodeFacts, Placement, PodFacts,
 };
 use crate::ids::PodId;
 use crate::state::ClusterState;
@@ -40,28 +40,36 @@ fn profiles() -> Vec<MigProfile> {
     .into()
 }
 
-/// A pod that asks for cards of these modes.
-fn asking_of(number: u32, (need, modes): (CardNeed, CardModes)) -> PodFacts {
+/// A need, the modes of cards that will do, and whether all cards have to be in one cell, and
+/// nobody may use them.
+type Request = (CardNeed, CardModes, bool, bool);
+
+/// A pod that asks for cards.
+fn asking_of(number: u32, (need, modes, in_one_cell, idle): Request) -> PodFacts {
     let mut pod = asking(number, need);
     let terms = CardTerms {
         modes,
+        in_one_cell,
+        idle,
         ..CardTerms::default()
     };
     Arc::make_mut(&mut pod.shape).card_terms = terms.boxed();
     pod
 }
 
-/// One node with a card, one with two, and one with more, of which one is closed and two are in MIG
-/// mode.
+/// One node with a card, one with two, and one with more, of which one is closed and three are in
+/// MIG
+/// mode. Every other card is in another cell.
 fn nodes() -> impl Iterator<Item = Object> {
     let node = |number: u32| NodeFacts {
         cards: (0..=number)
             .map(|of_node| CardFacts {
                 slots: 2 + number,
+                numa: of_node % 2,
                 thousandths: if of_node == 1 { 1_500 } else { 1_000 },
                 closed: (of_node == 2).then_some(CardClosed::Cordoned),
                 profiles: match of_node {
-                    3 | 4 => profiles(),
+                    3..=5 => profiles(),
                     _ => Vec::new(),
                 },
                 ..card(of_node)
@@ -69,7 +77,12 @@ fn nodes() -> impl Iterator<Item = Object> {
             .collect(),
         ..node(number, 0)
     };
-    [0, 1, 4].into_iter().map(node).map(Object::Node)
+    [0, 1, 6].into_iter().map(node).map(Object::Node)
+}
+
+/// The cell of a card that a pod holds a part of.
+fn cell_of(part: &CardPart) -> u32 {
+    part.card.parse::<u32>().unwrap() % 2
 }
 
 /// Everything that a rollback has to bring back.
@@ -102,7 +115,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let place = (
         0..24usize,
-        prop::sample::select(&[0usize, 1, 4][..]),
+        prop::sample::select(&[0usize, 1, 6][..]),
         0..PLACEMENTS.len(),
     )
         .prop_map(|(pod, node, placement)| Step::Place {
@@ -116,7 +129,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-fn requests() -> impl Strategy<Value = Vec<(CardNeed, CardModes)>> {
+fn requests() -> impl Strategy<Value = Vec<Request>> {
     let memory = prop_oneof![
         Just(CardMemory::Any),
         (1..60u64).prop_map(CardMemory::Mib),
@@ -130,18 +143,31 @@ fn requests() -> impl Strategy<Value = Vec<(CardNeed, CardModes)>> {
         Just(CardModes::Mig),
         Just(CardModes::Any)
     ];
-    prop::collection::vec((request.prop_map(|request| request.unwrap()), modes), 24)
+    let request = request.prop_map(|request| request.unwrap());
+    let idle = prop::sample::select(&[false, false, true][..]);
+    prop::collection::vec((request, modes, any::<bool>(), idle), 24)
 }
 
 /// How many pods with this request fit on a node if each takes the cards with the most room for it.
 /// Of a card in MIG mode a pod may have several instances.
 fn one_after_the_other(node: &Node, need: CardNeed, terms: Option<&CardTerms>) -> u64 {
+    match terms.is_some_and(|terms| terms.in_one_cell) {
+        true => (0..2)
+            .map(|cell| in_cells(node, need, terms, &[cell]))
+            .sum(),
+        false => in_cells(node, need, terms, &[0, 1]),
+    }
+}
+
+/// As [`one_after_the_other`], with the cards of these cells.
+fn in_cells(node: &Node, need: CardNeed, terms: Option<&CardTerms>, cells: &[u32]) -> u64 {
     let mut cards = node.cards.clone();
     let mut pods = 0;
     loop {
         let alone = CardNeed::new(1, need.thousandths().into(), need.memory()).unwrap();
         let mut fitting: Vec<(u64, usize)> = Vec::new();
-        for card in cards.fitting(alone, terms) {
+        let with_room = cards.fitting(alone, terms);
+        for card in with_room.filter(|card| cells.contains(&card.cell)) {
             let mut with_more = cards.clone();
             let mut room = 0;
             while with_more
@@ -201,6 +227,9 @@ proptest! {
                         let slots: u32 = parts.iter().map(|part| part.slots).sum();
                         prop_assert_eq!(slots, u32::from(need.count()));
                         prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
+                        let mut cells: Vec<u32> = parts.iter().map(cell_of).collect();
+                        cells.dedup();
+                        prop_assert!(cells.len() == 1 || !requests[pod].2, "{:?}", parts);
                         let left = state.nodes[node].cards.multiplicity(&need, terms, u64::MAX);
                         prop_assert_eq!(left, fits - 1);
                     }

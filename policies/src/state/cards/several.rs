@@ -10,7 +10,9 @@
 //! descent is HAMi's. HAMi counts a sidecar as an init container; here it stays. So does an
 //! instance of MIG: it is the container's alone, whatever runs when.
 
-use super::{CardShortage, Cards, Fitting, Size, Used, usable};
+use super::choice::{Liking, cells_by_cost, parts_of_one};
+use super::links::Links;
+use super::{Asked, CardShortage, Cards, Fitting, Size, Used, is_bound, pods_on};
 use crate::facts::{CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole, MigInstance};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,6 +24,9 @@ const STEPS_MAX: u32 = 8_192;
 /// The most cards that the containers of a pod may ask for in sum, and how many containers may ask:
 /// a search goes as deep.
 const ASKED_MAX: usize = 256;
+/// How many times a search looks for the best combination of cards for a container. Later, when it
+/// has gone back on choices often, the order of their costs will do.
+const COMBINED_MAX: u32 = 64;
 /// The most pods that are counted on a node.
 const COUNTED_MAX: u64 = 128;
 
@@ -125,18 +130,21 @@ struct Device {
 type Chosen = SmallVec<[Device; 2]>;
 
 /// A search for the cards of one pod.
-struct Search<'a, Sort> {
+struct Search<'a, Price> {
     rooms: Rooms<'a>,
     terms: &'a CardTerms,
-    /// Brings the cards with room for a container in the order in which they are tried.
-    sort: Sort,
+    /// Says what the cards with room for a container cost: the cheapest are tried first.
+    price: Price,
+    /// How often the best combination of cards is still looked for.
+    combined: u32,
+    links: Option<&'a Links>,
     chosen: Vec<Chosen>,
     /// Of each room, what is used of it when a container begins.
     before: Vec<SmallVec<[Used; 8]>>,
     steps: u32,
 }
 
-impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
+impl<Price: FnMut(&mut [Fitting])> Search<'_, Price> {
     /// Chooses cards for a container and all that follow. Which cards an init container gets is
     /// open until the others have theirs.
     fn place(&mut self, container: usize) -> bool {
@@ -144,8 +152,8 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
         else {
             return true;
         };
-        let fitting = self.fitting(need);
-        if most(&fitting) < u64::from(need.count()) {
+        let groups = self.groups(need);
+        if groups.is_empty() {
             return false;
         }
         self.chosen.push(Chosen::new());
@@ -153,7 +161,7 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
         self.before.push(used);
         let is_placed = match self.terms.stays(role) {
             false => self.place(container + 1),
-            true => self.pick(container, &fitting, 0),
+            true => groups.iter().any(|group| self.pick(container, group, 0)),
         };
         if !is_placed {
             self.chosen.pop();
@@ -176,7 +184,7 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
             let (card, several) = (fitting[next].room, fitting[next].most > 1);
             let is_twin = |twin: usize| {
                 let (one, other) = (&self.rooms[twin], &self.rooms[card]);
-                one.size == other.size && one.used == other.used
+                one.size.is_like(other.size) && one.used == other.used
             };
             // What was in vain with a card is in vain with one just like it.
             if next > from && is_twin(fitting[next - 1].room) {
@@ -202,18 +210,40 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
     }
 
     /// The rooms with room for a container beside what is used now, in the order in which they are
-    /// tried.
-    fn fitting(&mut self, need: CardNeed) -> SmallVec<[Fit; 8]> {
-        let rooms = self.rooms.iter().enumerate();
-        let fitting =
-            rooms.map(|(position, room)| Fitting::new(position, room.size, room.used, &need));
-        let mut fitting: SmallVec<[Fitting; 8]> = fitting.filter(|card| card.fits > 0).collect();
-        (self.sort)(&mut fitting);
-        let fit = |card: &Fitting| Fit {
-            room: card.position,
-            most: usable(card.fits(), 1),
+    /// tried, where there are enough of them: all, or if the container has to get all its cards in
+    /// one cell, those of each cell that has enough.
+    fn groups(&mut self, need: CardNeed) -> SmallVec<[Group; 1]> {
+        let asked = Asked::new(&need, Some(self.terms));
+        let rooms = self.rooms.iter();
+        let fitting = rooms.map(|room| Fitting::new(room.position, room.size, room.used, asked));
+        let mut fitting: SmallVec<[Fitting; 8]> = fitting.filter(|card| card.fits.0 > 0).collect();
+        (self.price)(&mut fitting);
+        fitting.sort_by_key(|card| card.cost);
+        let mut groups = match is_bound(Some(self.terms)) {
+            true => cells_by_cost(&fitting, need.count()),
+            false => core::iter::once(fitting.clone())
+                .filter(|all| parts_of_one(all) >= u64::from(need.count()))
+                .collect(),
         };
-        fitting.iter().map(fit).collect()
+        let liking = Liking::of(Some(self.terms), need.count(), self.links);
+        if self.combined > 0 && liking.is_about_combinations() {
+            self.combined -= 1;
+            let best = liking.choose(&fitting, need.count());
+            let is_other = |card: &Fitting| !best.contains(&card.position);
+            groups.sort_by_key(|group| group.iter().all(is_other));
+            for group in &mut groups {
+                group.sort_by_key(is_other);
+            }
+        }
+        let rooms = &self.rooms;
+        let fit = |card: &Fitting| Fit {
+            room: rooms.partition_point(|room| room.position < card.position),
+            most: parts_of_one(core::slice::from_ref(card)),
+        };
+        let groups = groups.iter();
+        groups
+            .map(|group| group.iter().map(fit).collect())
+            .collect()
     }
 
     /// What the pod holds of each room at most. Init containers get cards that the pod holds
@@ -228,17 +258,12 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
         for (index, container) in self.terms.containers.iter().enumerate() {
             let stays = self.terms.stays(container.role);
             if !stays {
-                let free = self.fitting_before(index, container.need).into_iter();
-                let devices = free.map(|fit| self.rooms[fit.room].device(fit.room, container.need));
                 let more = |device: &Device| {
                     let mut with = sidecars[device.room];
                     with.raise_by(device.used);
                     held[device.room].lacks(with)
                 };
-                let mut devices: SmallVec<[Device; 8]> = devices.collect();
-                devices.sort_by_key(more);
-                devices.truncate(container.need.count().into());
-                self.chosen[index] = devices.into_iter().collect();
+                self.chosen[index] = self.least(index, container.need, more);
             }
             for Device { room, used, .. } in &self.chosen[index] {
                 let mut with = sidecars[*room];
@@ -253,17 +278,44 @@ impl<Sort: FnMut(&mut [Fitting])> Search<'_, Sort> {
         held
     }
 
-    /// The rooms that had room for a container when it begins.
-    fn fitting_before(&mut self, container: usize, need: CardNeed) -> SmallVec<[Fit; 8]> {
+    /// The cards of an init container that make the pod hold the least more than it holds anyway.
+    /// `more`: how much more a card makes it hold.
+    fn least(
+        &mut self,
+        index: usize,
+        need: CardNeed,
+        more: impl Fn(&Device) -> (u64, u64, u128),
+    ) -> Chosen {
+        let groups = self.groups_before(index, need).into_iter();
+        let choices = groups.map(|group| {
+            let devices = group.iter();
+            let devices = devices.map(|fit| self.rooms[fit.room].device(fit.room, need));
+            let mut devices: SmallVec<[Device; 8]> = devices.collect();
+            devices.sort_by_key(&more);
+            devices.truncate(need.count().into());
+            devices
+        });
+        let in_all = |devices: &SmallVec<[Device; 8]>| {
+            let more = devices.iter().map(&more);
+            more.fold((0, 0, 0), |sum, more| {
+                (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2)
+            })
+        };
+        let least = choices.min_by_key(in_all);
+        least.into_iter().flatten().collect()
+    }
+
+    /// The groups of rooms that had enough room for a container when it begins.
+    fn groups_before(&mut self, container: usize, need: CardNeed) -> SmallVec<[Group; 1]> {
         let mut now: SmallVec<[Used; 8]> = SmallVec::new();
         for (room, before) in self.rooms.iter_mut().zip(&self.before[container]) {
             now.push(core::mem::replace(&mut room.used, *before));
         }
-        let fitting = self.fitting(need);
+        let groups = self.groups(need);
         for (room, now) in self.rooms.iter_mut().zip(now) {
             room.used = now;
         }
-        fitting
+        groups
     }
 }
 
@@ -273,6 +325,9 @@ struct Fit {
     room: usize,
     most: u64,
 }
+
+/// Rooms of which a container gets some.
+type Group = SmallVec<[Fit; 8]>;
 
 /// For how many devices of a container there is room.
 fn most(fitting: &[Fit]) -> u64 {
@@ -301,9 +356,11 @@ impl Room<'_> {
     }
 }
 
-/// The order in which cards are tried where only their number counts: the tightest first.
+/// What cards cost where only their number counts: the tightest the least.
 fn tightest_first(fitting: &mut [Fitting]) {
-    fitting.sort_by_key(|card| (card.free, card.fits));
+    for card in fitting {
+        card.cost = u64::from(card.free) << 32 | card.fits.0.min(u32::MAX.into());
+    }
 }
 
 impl Cards {
@@ -332,17 +389,23 @@ impl Cards {
         count(rooms, terms, COUNTED_MAX)
     }
 
-    /// What a pod gets whose containers ask for these cards. It fits. The cards are tried in the
-    /// order that `sort` gives them, unless that would leave room for fewer further pods.
-    pub(crate) fn hold_several(&self, terms: &CardTerms, sort: impl FnMut(&mut [Fitting])) -> Held {
+    /// What a pod gets whose containers ask for these cards. It fits. Those that cost the least by
+    /// `price` are tried first, unless that would leave room for fewer further pods.
+    pub(crate) fn hold_several(
+        &self,
+        terms: &CardTerms,
+        price: impl FnMut(&mut [Fitting]),
+    ) -> Held {
         let rooms = self.rooms(terms);
         let further = count(rooms.clone(), terms, COUNTED_MAX).saturating_sub(1);
-        if let Some((held, left)) = self.held_after(rooms.clone(), terms, sort)
+        let links = self.links.as_deref();
+        if let Some((held, left)) =
+            self.held_after(rooms.clone(), terms, price, (COMBINED_MAX, links))
             && count(left, terms, further) == further
         {
             return held;
         }
-        let found = self.held_after(rooms, terms, tightest_first);
+        let found = self.held_after(rooms, terms, tightest_first, (0, None));
         found.map(|(held, _)| held).unwrap_or_default()
     }
 
@@ -351,9 +414,10 @@ impl Cards {
         &'a self,
         rooms: Rooms<'a>,
         terms: &'a CardTerms,
-        sort: impl FnMut(&mut [Fitting]),
+        price: impl FnMut(&mut [Fitting]),
+        combining: Combining<'a>,
     ) -> Option<(Held, Rooms<'a>)> {
-        let (chosen, taken) = search(rooms.clone(), terms, sort)?;
+        let (chosen, taken) = search(rooms.clone(), terms, price, combining)?;
         let ids: SmallVec<[&str; 8]> = self.named().map(|(id, ..)| id).collect();
         let id_of = |room: usize| ids[rooms[room].position];
         let instances = |of: usize| {
@@ -387,8 +451,13 @@ impl Cards {
         let mut containers = terms.containers.iter();
         let alone = |container: &&ContainerCards| {
             let rooms = self.rooms(terms).into_iter();
-            let fits = rooms.map(|room| room.size.fits_of(room.used, &container.need));
-            fits.map(|fits| usable(fits, 1)).sum::<u64>() < u64::from(container.need.count())
+            let fits = rooms.map(|room| {
+                let fits = room
+                    .size
+                    .fits_of(room.used, Asked::new(&container.need, Some(terms)));
+                (room.size.cell, fits)
+            });
+            pods_on(fits, container.need.count(), Some(terms)) == 0
         };
         let lacking = containers.find(alone);
         lacking.map_or(CardShortage::Room, |one| {
@@ -397,12 +466,15 @@ impl Cards {
     }
 }
 
+/// How often a search looks for the best combination, and the links that count in it.
+type Combining<'a> = (u32, Option<&'a Links>);
+
 /// How many pods find cards one after the other, up to `most`.
 fn count<'a>(mut rooms: Rooms<'a>, terms: &'a CardTerms, most: u64) -> u64 {
     let most = most.min(COUNTED_MAX);
     let mut pods = 0;
     while pods < most
-        && let Some((_, taken)) = search(rooms.clone(), terms, tightest_first)
+        && let Some((_, taken)) = search(rooms.clone(), terms, tightest_first, (0, None))
     {
         rooms = left(rooms, &taken);
         pods += 1;
@@ -414,7 +486,8 @@ fn count<'a>(mut rooms: Rooms<'a>, terms: &'a CardTerms, most: u64) -> u64 {
 fn search<'a>(
     rooms: Rooms<'a>,
     terms: &'a CardTerms,
-    sort: impl FnMut(&mut [Fitting]),
+    price: impl FnMut(&mut [Fitting]),
+    (combined, links): Combining<'a>,
 ) -> Option<(Vec<Chosen>, SmallVec<[Used; 8]>)> {
     let containers = &*terms.containers;
     let counts = containers.iter().map(|it| usize::from(it.need.count()));
@@ -424,7 +497,9 @@ fn search<'a>(
     let mut search = Search {
         rooms,
         terms,
-        sort,
+        price,
+        combined,
+        links,
         chosen: Vec::new(),
         before: Vec::new(),
         steps: STEPS_MAX,

@@ -3,7 +3,7 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     AlignedContainer, AlignmentPolicy, AlignmentScope, CardClosed, CardEntries, CardFacts,
-    CardLock, CardMemory, CardModes, CardNeed, CardOrder, CardPart, CardRule, CardTerms,
+    CardLink, CardLock, CardMemory, CardModes, CardNeed, CardOrder, CardPart, CardRule, CardTerms,
     CellResource, ConditionStatus, ContainerCards, ContainerRole, Disk, DisruptionBudgetFacts,
     GangHints, GroupSource, HostPort, JobFacts, LabelSelector, LearnedRuntimes, MatchOperator,
     MatchRequirement, MigInstance, MigPlacement, MigProfile, NamespaceFacts, NodeCondition,
@@ -47,7 +47,7 @@ fields! {
     Problem { field, message }
     NodeFacts {
         name, uid, labels, annotations, taints, unschedulable, readiness, conditions, allocatable,
-        capacity, features, cards, card_lock, images, problems,
+        capacity, features, cards, card_links, card_lock, images, problems,
     }
     NodeImage { name, size_bytes }
     NodeCondition { kind, status, since_ms }
@@ -123,10 +123,11 @@ fields! {
     MigProfile { name, memory_mib, thousandths, placements }
     MigPlacement { start, size }
     MigInstance { placement, profile }
+    CardLink { one, other, score }
     CardPart { card, slots, thousandths, memory_mib, instances }
     CardLock { value, holder, at_ms }
     CardEntries { before, between, after }
-    CardTerms { containers, rules, modes, order }
+    CardTerms { containers, rules, modes, in_one_cell, idle, order }
     ContainerCards { role, need }
     TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
@@ -139,7 +140,7 @@ variants! {
     CardRule {
         0 Models { 0: names }, 1 NotModels { 0: names }, 2 Ids { 0: names }, 3 NotIds { 0: names },
     }
-    CardOrder { 0 Binpack, 1 Spread }
+    CardOrder { 0 Binpack, 1 Spread, 2 Numa, 3 Links }
     CardModes { 0 Shared, 1 Mig, 2 Any }
     AlignmentPolicy { 0 None, 1 BestEffort, 2 Restricted, 3 SingleCell }
     AlignmentScope { 0 Container, 1 Pod }

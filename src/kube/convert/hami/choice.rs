@@ -15,8 +15,14 @@ pub(in crate::kube::convert) const ORDER: &str = "hami.io/gpu-scheduler-policy";
 /// The annotation that says in which modes cards will do. HAMi looks for the names in its text.
 pub(in crate::kube::convert) const MODE: &str = "nvidia.com/vgpu-mode";
 
-/// The policies of HAMi that are not supported yet, alone or in a list.
-const OTHER_ORDERS: [&str; 3] = ["mutex", "numa", "topology-aware"];
+/// The annotation that says whether all cards of a container have to be in one NUMA node.
+pub(in crate::kube::convert) const NUMA_BIND: &str = "nvidia.com/numa-bind";
+
+/// The words that an order may have.
+const ORDERS: [&str; 5] = ["binpack", "spread", "numa", "topology-aware", MUTEX];
+
+/// The word by which a pod asks for cards that nobody uses.
+const MUTEX: &str = "mutex";
 
 /// The rules of a pod about the cards that will do. A value with nothing in it is no rule; a list
 /// of nothing allows no card, or all, as with HAMi.
@@ -84,12 +90,43 @@ pub(in crate::kube::convert) fn text_of(rule: &CardRule) -> usize {
     }
 }
 
-/// Which cards a pod takes first, if it says so.
-pub(super) fn order(annotations: &Annotations) -> Option<CardOrder> {
-    Some(match annotations.get(ORDER)? {
-        "binpack" => CardOrder::Binpack,
-        _ => CardOrder::Spread,
-    })
+/// Whether all cards of each container have to be in one NUMA node. The words are those of Go.
+pub(in crate::kube::convert) fn is_bound_to_numa(annotations: &Annotations) -> bool {
+    let value = annotations.get(NUMA_BIND);
+    value.is_some_and(|value| ["1", "t", "T", "true", "True", "TRUE"].contains(&value))
+}
+
+/// Which cards a pod takes, if it says so: several words with commas between them, the first one
+/// counts first. Good links come before all others, as with HAMi, wherever they stand.
+pub(super) fn order(annotations: &Annotations) -> Vec<CardOrder> {
+    let Some(value) = annotations.get(ORDER) else {
+        return Vec::new();
+    };
+    let mut order: Vec<CardOrder> = Vec::new();
+    for word in words_of_order(value) {
+        let found = match word {
+            "binpack" => CardOrder::Binpack,
+            "numa" => CardOrder::Numa,
+            "topology-aware" => CardOrder::Links,
+            MUTEX => continue,
+            "spread" => CardOrder::Spread,
+            // HAMi spreads where the value is no word that it knows.
+            _ if !value.contains(',') => CardOrder::Spread,
+            _ => continue,
+        };
+        if !order.contains(&found) {
+            order.push(found);
+        }
+    }
+    order.sort_by_key(|found| *found != CardOrder::Links);
+    order
+}
+
+/// The words of an order. A single one is not trimmed, as with HAMi.
+fn words_of_order(value: &str) -> impl Iterator<Item = &str> {
+    let is_list = value.contains(',');
+    let words = value.split(',');
+    words.map(move |word| if is_list { word.trim() } else { word })
 }
 
 /// The mode that a pod asks for and that is not supported, as a field with its value.
@@ -102,34 +139,50 @@ pub(in crate::kube::convert) fn unsupported_mode(annotations: &Annotations) -> O
     mode(value).is_none().then(field)
 }
 
-/// The order that a pod asks for and that is not supported yet, as a field with its value.
-pub(in crate::kube::convert) fn unsupported_order(annotations: &Annotations) -> Option<String> {
-    let value = annotations.get(ORDER)?;
-    let mut words = value.split(',').map(str::trim);
-    let is_other = value.contains(',') || words.any(|word| OTHER_ORDERS.contains(&word));
-    let field = || {
-        format!(
-            "{}: `{}`",
-            keys::annotation(ORDER),
-            shortened(value, limits::TEXT)
-        )
-    };
-    is_other.then(field)
+/// Whether a pod wants cards alone that nobody uses.
+pub(super) fn is_for_idle_cards(annotations: &Annotations) -> bool {
+    let value = annotations.get(ORDER);
+    value.is_some_and(|value| words_of_order(value).any(|word| word == MUTEX))
 }
 
-/// Notes an order that HAMi does not know. It takes every such value for `spread`.
+/// Notes a word about NUMA nodes that HAMi does not know. It takes every such value for `false`.
+pub(in crate::kube::convert) fn note_unknown_numa_bind(
+    annotations: &Annotations,
+    notes: &mut Problems,
+) {
+    let known = ["0", "f", "F", "false", "False", "FALSE"];
+    if let Some(value) = annotations.get(NUMA_BIND)
+        && !known.contains(&value)
+        && !is_bound_to_numa(annotations)
+    {
+        let note = format_args!(
+            "`{}` means nothing: the cards of a container may be in several NUMA nodes, as with \
+             HAMi; write true or false",
+            shortened(value, limits::TEXT)
+        );
+        notes.push(keys::annotation(NUMA_BIND), note);
+    }
+}
+
+/// Notes words of an order that HAMi does not know. It takes them for `spread` where they stand
+/// alone, and for nothing in a list.
 pub(in crate::kube::convert) fn note_unknown_order(
     annotations: &Annotations,
     notes: &mut Problems,
 ) {
-    let known = ["binpack", "spread"];
-    if let Some(value) = annotations.get(ORDER)
-        && !known.contains(&value)
-        && unsupported_order(annotations).is_none()
-    {
+    let Some(value) = annotations.get(ORDER) else {
+        return;
+    };
+    let mut words = words_of_order(value);
+    if let Some(unknown) = words.find(|word| !ORDERS.contains(word)) {
+        let unknown = shortened(unknown, limits::TEXT);
+        let what = match value.contains(',') {
+            true => "the other words count",
+            false => "the cards are spread, as HAMi does",
+        };
         let note = format_args!(
-            "`{}` means nothing: the cards are spread, as HAMi does; write binpack or spread",
-            shortened(value, limits::TEXT)
+            "`{unknown}` means nothing: {what}; write {}",
+            ORDERS.join(", ")
         );
         notes.push(keys::annotation(ORDER), note);
     }

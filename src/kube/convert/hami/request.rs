@@ -81,7 +81,9 @@ pub(in crate::kube::convert) fn asked(pod: &Pod, problems: &mut Problems) -> Opt
         terms: CardTerms {
             containers,
             rules: choice::rules(annotations),
+            in_one_cell: choice::is_bound_to_numa(annotations),
             modes: modes(said, is_part, &needs),
+            idle: choice::is_for_idle_cards(annotations),
             order: choice::order(annotations),
         },
         entries: entries(spec, &needs)?,

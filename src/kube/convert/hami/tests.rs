@@ -7,6 +7,7 @@ mod annotations;
 mod choices;
 mod fit;
 mod instances;
+mod links;
 mod locks;
 mod registers;
 mod requests;

@@ -69,22 +69,23 @@ fn priorities_and_rules_about_cards_are_named() {
             "hami.io/gpu-scheduler-policy": "mutex,binpack",
             "nvidia.com/numa-bind": "true",
         }}}),
-        &[
-            "metadata.annotations[nvidia.com/numa-bind]",
-            "metadata.annotations[hami.io/gpu-scheduler-policy]: `mutex,binpack`",
-            "metadata.annotations[nvidia.com/vgpu-mode]: `mps`",
-        ],
+        &["metadata.annotations[nvidia.com/vgpu-mode]: `mps`"],
     );
 }
 
 #[test]
 fn rules_about_cards_are_named_where_no_parts_of_cards_are_asked_for() {
-    let rules = json!({"nvidia.com/use-gputype": "A100", "hami.io/gpu-scheduler-policy": "spread"});
+    let rules = json!({
+        "nvidia.com/use-gputype": "A100",
+        "hami.io/gpu-scheduler-policy": "spread",
+        "nvidia.com/numa-bind": "true",
+    });
     let whole = json!({"nvidia.com/gpu": "1"});
     let part = json!({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "10"});
     let named = [
         "metadata.annotations[nvidia.com/use-gputype]",
         "metadata.annotations[hami.io/gpu-scheduler-policy]",
+        "metadata.annotations[nvidia.com/numa-bind]",
     ];
     for (limits, expected) in [(json!({}), &named[..]), (whole, &named), (part, &[])] {
         let spec = json!({"containers": [{"resources": {"limits": limits}}]});
@@ -93,6 +94,10 @@ fn rules_about_cards_are_named_where_no_parts_of_cards_are_asked_for() {
             expected,
         );
     }
+    check(
+        json!({"metadata": {"annotations": {"nvidia.com/numa-bind": "false"}}}),
+        &[],
+    );
 }
 
 #[test]

@@ -6,19 +6,25 @@ use crate::facts::{
 use crate::state::cards::{Cards, Fitting, Held, MigModels};
 use alloc::collections::BTreeMap;
 use alloc::{format, vec::Vec};
-use core::cmp::Reverse;
 use proptest::prelude::*;
 
 /// A node, as amounts of each card that are used.
 fn cards(sizes: &[(u32, u32)], used: &[(usize, u32, u64)]) -> Cards {
+    let sizes: Vec<(u32, u32, u32)> = sizes.iter().map(|size| (size.0, size.1, 0)).collect();
+    cards_in_cells(&sizes, used)
+}
+
+/// As [`cards`], with the cell of each.
+fn cards_in_cells(sizes: &[(u32, u32, u32)], used: &[(usize, u32, u64)]) -> Cards {
     let mut cards = Cards::default();
-    let card = |(number, (slots, thousandths)): (usize, &(u32, u32))| CardFacts {
+    let card = |(number, (slots, thousandths, cell)): (usize, &(u32, u32, u32))| CardFacts {
         slots: *slots,
         thousandths: *thousandths,
+        numa: *cell,
         ..CardFacts::new(format!("{number}"), 100)
     };
     let facts: Vec<CardFacts> = sizes.iter().enumerate().map(card).collect();
-    cards.set(&facts, &mut MigModels::default());
+    cards.set(&facts, &[], &mut MigModels::default());
     for (number, thousandths, memory_mib) in used {
         let part = CardPart {
             card: format!("{}", number % sizes.len()).into(),
@@ -40,28 +46,35 @@ fn terms(containers: &[ContainerCards]) -> CardTerms {
 }
 
 /// Whether some choice serves all containers in their order: HAMi's rules, and sidecars stay.
-fn any_choice_fits(cards: &Cards, containers: &[ContainerCards]) -> bool {
+fn any_choice_fits(cards: &Cards, containers: &[ContainerCards], in_one_cell: bool) -> bool {
     let Some((first, rest)) = containers.split_first() else {
         return true;
     };
-    let fitting: Vec<usize> = cards
+    let fitting: Vec<(usize, u32)> = cards
         .fitting(first.need, None)
-        .map(|card| card.position)
+        .map(|card| (card.position, card.cell))
         .collect();
     let count = usize::from(first.need.count());
-    if first.role == ContainerRole::Init {
-        return fitting.len() >= count && any_choice_fits(cards, rest);
-    }
     let choices = (0_u32..1 << fitting.len()).filter(|it| it.count_ones() as usize == count);
-    let mut with = choices.map(|choice| {
+    let choices = choices.map(|choice| {
         let chosen = fitting.iter().enumerate();
         let chosen = chosen.filter(|(bit, _)| choice & (1 << bit) != 0);
-        let chosen: Vec<usize> = chosen.map(|(_, position)| *position).collect();
+        chosen.map(|(_, card)| *card).collect::<Vec<_>>()
+    });
+    let is_allowed = |chosen: &Vec<(usize, u32)>| {
+        !in_one_cell || chosen.iter().all(|(_, cell)| *cell == chosen[0].1)
+    };
+    let mut choices = choices.filter(is_allowed);
+    if first.role == ContainerRole::Init {
+        return choices.next().is_some() && any_choice_fits(cards, rest, in_one_cell);
+    }
+    let mut with = choices.map(|chosen| {
+        let chosen: Vec<usize> = chosen.iter().map(|(position, _)| *position).collect();
         let mut with = cards.clone();
         with.take(&with.parts(&first.need, &chosen));
         with
     });
-    with.any(|with| any_choice_fits(&with, rest))
+    with.any(|with| any_choice_fits(&with, rest, in_one_cell))
 }
 
 /// What of each card is used at most, from what each container gets.
@@ -122,24 +135,26 @@ proptest! {
 
     #[test]
     fn a_pod_gets_cards_if_any_choice_serves_all_containers(
-        sizes in prop::collection::vec((1..4u32, among(&[1_000, 1_500])), 1..4),
+        sizes in prop::collection::vec((1..4u32, among(&[1_000, 1_500]), 0..2u32), 1..5),
         used in prop::collection::vec((0..4usize, among(&[0, 250, 500]), 0..60u64), 0..3),
         containers in needs(),
         by_free in any::<bool>(),
+        in_one_cell in any::<bool>(),
     ) {
         prop_assume!(!containers.is_empty());
-        let mut cards = cards(&sizes, &used);
-        let terms = terms(&containers);
+        let mut cards = cards_in_cells(&sizes, &used);
+        let terms = CardTerms { in_one_cell, ..terms(&containers) };
         let need = &containers[0].need;
         let fits = cards.multiplicity(need, Some(&terms), 50);
-        prop_assert_eq!(fits > 0, any_choice_fits(&cards, &containers));
+        prop_assert_eq!(fits > 0, any_choice_fits(&cards, &containers, in_one_cell));
         prop_assert!(cards.multiplicity_empty(need, Some(&terms)) >= fits.min(1));
         if fits == 0 {
             return Ok(());
         }
-        let held = cards.hold_several(&terms, |fitting: &mut [Fitting]| match by_free {
-            true => fitting.sort_by_key(|card| card.free),
-            false => fitting.sort_by_key(|card| Reverse(card.free)),
+        let held = cards.hold_several(&terms, |fitting: &mut [Fitting]| {
+            for card in fitting {
+                card.cost = u64::from(if by_free { card.free } else { u16::MAX - card.free });
+            }
         });
         let given = held.by_container();
         prop_assert_eq!(given.len(), containers.len());
@@ -160,6 +175,9 @@ proptest! {
             let own = beside.parts(&container.need, &fitting);
             prop_assert!(parts.iter().all(|part| own.contains(part)), "{:?}", given);
             prop_assert!(parts.is_sorted_by(|one, next| one.card < next.card));
+            let cell_of = |part: &CardPart| sizes[part.card.parse::<usize>().unwrap()].2;
+            let is_in_one = parts.iter().all(|part| cell_of(part) == cell_of(&parts[0]));
+            prop_assert!(!in_one_cell || is_in_one, "{:?}", given);
             if container.role != ContainerRole::Init {
                 beside.take(&Held::new(parts.as_slice().into(), false));
             }
@@ -186,7 +204,11 @@ fn a_first_choice_that_leaves_a_later_container_without_cards_is_taken_back() {
     // HAMi puts the first container on the emptier card, where the second one no longer fits.
     let cards = cards(&[(9, 1_000), (9, 1_000)], &[(1, 0, 50)]);
     let pod = terms(&[main_container(1, 0, 50), main_container(1, 0, 100)]);
-    let emptier_first = |fitting: &mut [Fitting]| fitting.sort_by_key(|card| Reverse(card.fits));
+    let emptier_first = |fitting: &mut [Fitting]| {
+        fitting
+            .iter_mut()
+            .for_each(|card| card.cost = 9 - card.fits.0);
+    };
     let held = cards.hold_several(&pod, emptier_first);
     let given: Vec<&str> = held.iter().map(|part| &*part.card).collect();
     assert_eq!(given, ["0", "1"]);
@@ -201,7 +223,11 @@ fn an_init_container_uses_cards_that_the_pod_holds_anyway() {
         ..main_container(1, 300, 80)
     };
     let pod = terms(&[init, main_container(1, 500, 50)]);
-    let last_first = |fitting: &mut [Fitting]| fitting.sort_by_key(|card| Reverse(card.position));
+    let last_first = |fitting: &mut [Fitting]| {
+        fitting
+            .iter_mut()
+            .for_each(|card| card.cost = 9 - card.position as u64);
+    };
     let held = cards.hold_several(&pod, last_first);
     let parts: Vec<_> = held
         .iter()

@@ -1,6 +1,7 @@
 use super::cases;
 use crate::kube::convert::hami::choice::{
-    modes, note_unknown_order, order, rules, unsupported_mode, unsupported_order,
+    is_bound_to_numa, is_for_idle_cards, modes, note_unknown_numa_bind, note_unknown_order, order,
+    rules, unsupported_mode,
 };
 use crate::kube::convert::hami::request::asked;
 use crate::kube::convert::problems::Problems;
@@ -36,19 +37,25 @@ fn cards_will_do_that_will_do_for_hami() {
 
 #[test]
 fn cards_are_taken_in_the_order_that_is_asked_for_and_unknown_ones_are_told() {
-    let spread = Some(CardOrder::Spread);
+    let (binpack, spread) = (CardOrder::Binpack, CardOrder::Spread);
+    let (numa, links) = (CardOrder::Numa, CardOrder::Links);
     let field = "metadata.annotations[hami.io/gpu-scheduler-policy]";
-    for (value, expected, is_other, is_told) in [
-        ("binpack", Some(CardOrder::Binpack), false, false),
-        ("spread", spread, false, false),
+    for (value, expected, is_idle, is_told) in [
+        ("binpack", vec![binpack], false, false),
+        ("spread", vec![spread], false, false),
         // HAMi does not trim a value without commas.
-        (" binpack", spread, false, true),
-        ("nonsense", spread, false, true),
-        ("", spread, false, true),
-        ("topology-aware", spread, true, false),
-        ("mutex", spread, true, false),
-        ("binpack, numa", spread, true, false),
-        ("binpack,spread", spread, true, false),
+        (" binpack", vec![spread], false, true),
+        ("nonsense", vec![spread], false, true),
+        ("", vec![spread], false, true),
+        ("topology-aware", vec![links], false, false),
+        ("mutex", vec![], true, false),
+        ("numa", vec![numa], false, false),
+        ("binpack, numa", vec![binpack, numa], false, false),
+        ("numa,spread, numa", vec![numa, spread], false, false),
+        ("binpack,topology-aware", vec![links, binpack], false, false),
+        ("mutex,topology-aware", vec![links], true, false),
+        ("nonsense,numa", vec![numa], false, true),
+        (",", vec![], false, true),
     ] {
         let annotations = json!({"hami.io/gpu-scheduler-policy": value});
         let annotations: Annotations = serde_json::from_value(annotations).unwrap();
@@ -56,13 +63,37 @@ fn cards_are_taken_in_the_order_that_is_asked_for_and_unknown_ones_are_told() {
         note_unknown_order(&annotations, &mut notes);
         let notes = notes.into_vec();
         assert_eq!(order(&annotations), expected, "{value}");
-        let unsupported = unsupported_order(&annotations);
-        let of_field = is_other.then(|| format!("{field}: `{value}`"));
-        assert_eq!(unsupported, of_field, "{value}");
+        assert_eq!(is_for_idle_cards(&annotations), is_idle, "{value}");
         assert_eq!(notes.len(), usize::from(is_told), "{value}");
         assert!(notes.iter().all(|note| &*note.field == field), "{notes:?}");
     }
-    assert_eq!(order(&Annotations::default()), None);
+    assert_eq!(order(&Annotations::default()), []);
+}
+
+#[test]
+fn cards_of_one_numa_node_are_asked_for_in_the_words_that_hami_reads() {
+    for (value, is_bound, is_told) in [
+        ("true", true, false),
+        ("True", true, false),
+        ("T", true, false),
+        ("1", true, false),
+        ("false", false, false),
+        ("0", false, false),
+        ("yes", false, true),
+        (" true", false, true),
+        ("", false, true),
+    ] {
+        let annotations = json!({"nvidia.com/numa-bind": value});
+        let annotations: Annotations = serde_json::from_value(annotations).unwrap();
+        assert_eq!(is_bound_to_numa(&annotations), is_bound, "{value}");
+        let mut notes = Problems::default();
+        note_unknown_numa_bind(&annotations, &mut notes);
+        let notes = notes.into_vec();
+        assert_eq!(notes.len(), usize::from(is_told), "{value}");
+        let field = "metadata.annotations[nvidia.com/numa-bind]";
+        assert!(notes.iter().all(|note| &*note.field == field), "{notes:?}");
+    }
+    assert!(!is_bound_to_numa(&Annotations::default()));
 }
 
 #[test]

@@ -20,6 +20,8 @@ const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 const REGISTER: &str = "hami.io/node-nvidia-register";
 const MODE: &str = "nvidia.com/vgpu-mode";
 const ORDER: &str = "hami.io/gpu-scheduler-policy";
+const NUMA_BIND: &str = "nvidia.com/numa-bind";
+const SCORES: &str = "hami.io/node-nvidia-score";
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     let annotations = &object["metadata"]["annotations"];
@@ -43,13 +45,8 @@ fn asking(case: &Value) -> Result<Value, &'static str> {
     if answer.get("noRequest").is_some() || answer.get("error").is_some() {
         return Err("HAMi sees no request, or an invalid one");
     }
-    let mut orders = default_order.into_iter().chain([&*order]);
-    if orders.any(|order| order.contains("mutex")) {
-        return Err("the policy mutex, also as HAMi's default");
-    }
-    // The others order what fits.
-    if let Some(annotations) = pod["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(ORDER);
+    if let (true, Some(default_order)) = (order.is_empty(), default_order) {
+        pod["metadata"]["annotations"][ORDER] = default_order.into();
     }
     pod["spec"]["schedulerName"] = "gpu-batch".into();
     let inits = list(&pod["spec"]["initContainers"]).count();
@@ -156,6 +153,11 @@ enum Meant {
     OtherMode,
     /// HAMi gives away a card whose entry makes no sense, such as one without computing power.
     SenselessCard,
+    /// HAMi goes through the cards once, and throws away a NUMA node that has enough when it comes
+    /// to another one.
+    NumaThrownAway,
+    /// HAMi gives several instances of one card that nobody else uses.
+    SeveralOfIdle,
 }
 
 /// What on a node, in its cards and in the pods that hold some, leads HAMi to another verdict.
@@ -223,6 +225,14 @@ struct Compared {
     written: usize,
     /// As many profiles as HAMi's were chosen.
     profiles: usize,
+    /// Several cards were compared by their links: how often, and how often ours are better.
+    linked: usize,
+    better_linked: usize,
+    /// How often HAMi's are better, since they leave room for fewer further pods.
+    worse_linked: usize,
+    /// Single cards were compared that are to leave good links alone, and are HAMi's.
+    single: usize,
+    same_single: usize,
     /// The pod is held, with this reason.
     held: BTreeMap<Reason, usize>,
     meant: BTreeMap<Meant, usize>,
@@ -241,6 +251,7 @@ impl Compared {
                 (Ok(ours), true) => {
                     self.fit += 1;
                     self.compare(case, node, ours, &theirs["devices"]);
+                    self.compare_links(node, asking, ours, &theirs["devices"]);
                 }
                 (Err(_), false) => self.refused += 1,
                 (ours, _) => match why(case, node, asking, ours.is_ok()) {
@@ -308,6 +319,64 @@ impl Compared {
     }
 }
 
+/// The scores of pairs of cards; `None`: there are none, or some differ by their direction.
+fn scores(node: &Value) -> Option<BTreeMap<(String, String), u64>> {
+    let entries: Value = serde_json::from_str(annotation(node, SCORES)).ok()?;
+    let mut scores = BTreeMap::new();
+    for entry in list(&entries) {
+        for (other, score) in entry["score"].as_object().into_iter().flatten() {
+            let one = entry["uuid"].as_str()?.to_owned();
+            scores.insert((one, other.clone()), score.as_u64()?);
+        }
+    }
+    let back = |(one, other): &(String, String)| scores.get(&(other.clone(), one.clone()));
+    let holds = scores.iter().all(|(pair, score)| back(pair) == Some(score));
+    holds.then_some(scores)
+}
+
+impl Compared {
+    /// Compares the links of the cards that the one container of a pod gets that asks for cards
+    /// with good links.
+    fn compare_links(
+        &mut self,
+        node: &Value,
+        asking: &Value,
+        ours: &[Vec<CardPart>],
+        theirs: &Value,
+    ) {
+        let is_mig = cards_of(node).iter().any(|card| !card.profiles.is_empty());
+        let wants_links = annotation(asking, ORDER).contains("topology-aware");
+        let theirs = list(theirs).filter(|entry| list(entry).next().is_some());
+        let theirs: Vec<&Value> = theirs.collect();
+        let ours = ours.iter().filter(|entry| !entry.is_empty());
+        let ours: Vec<&Vec<CardPart>> = ours.collect();
+        let ([ours], [theirs]) = (&*ours, &*theirs) else {
+            return;
+        };
+        let Some(scores) = scores(node).filter(|_| wants_links && !is_mig) else {
+            return;
+        };
+        let ours: Vec<String> = ours.iter().map(|part| part.card.to_string()).collect();
+        let theirs = list(theirs).map(|part| part["uuid"].as_str().unwrap().to_owned());
+        let theirs: Vec<String> = theirs.collect();
+        if let ([ours], [theirs]) = (&*ours, &*theirs) {
+            self.single += 1;
+            self.same_single += usize::from(ours == theirs);
+            return;
+        }
+        let sum = |cards: &[String]| -> u64 {
+            let inside = |(one, other): &(String, String)| {
+                one < other && cards.contains(one) && cards.contains(other)
+            };
+            let inside = scores.iter().filter(|(pair, _)| inside(pair));
+            inside.map(|(_, score)| score).sum()
+        };
+        self.linked += 1;
+        self.better_linked += usize::from(sum(&ours) > sum(&theirs));
+        self.worse_linked += usize::from(sum(&ours) < sum(&theirs));
+    }
+}
+
 fn why(case: &Value, node: &Value, asking: &Value, fits_here: bool) -> Option<Meant> {
     let limits = |key: &'static str, kind: &'static str| {
         let containers = list(&asking["spec"][kind]);
@@ -331,8 +400,15 @@ fn why(case: &Value, node: &Value, asking: &Value, fits_here: bool) -> Option<Me
         let broken = || is(Meant::BrokenInstances);
         is(Meant::Leaving).or(shifted).or_else(broken)
     };
+    let asking_annotation = |key| annotation(asking, key);
+    let is_bound = ["1", "T", "true", "True"].contains(&asking_annotation(NUMA_BIND));
+    // Only then HAMi looks at all cards, whether it has enough or not.
+    let is_linked = asking_annotation(ORDER).contains("topology-aware");
+    let is_idle = asking_annotation(ORDER).contains("mutex");
     match fits_here {
         true if is(Meant::OtherModel).is_some() => Some(Meant::OtherModel),
+        true if is_bound && (is_linked || asks_for_several(case)) => Some(Meant::NumaThrownAway),
+        false if is_mig && is_idle && asks_for_several(case) => Some(Meant::SeveralOfIdle),
         true if asks("containers") + asks("initContainers") > 1 => Some(Meant::MoreFound),
         true if is_mig && asks_percent => Some(Meant::PercentOfInstances),
         true => common(),
@@ -343,6 +419,12 @@ fn why(case: &Value, node: &Value, asking: &Value, fits_here: bool) -> Option<Me
             common().or(of_cards)
         }
     }
+}
+
+/// Whether a container asks for several cards.
+fn asks_for_several(case: &Value) -> bool {
+    let mut asked = list(&case["answer"]["requests"]);
+    asked.any(|asked| asked["nums"].as_u64() > Some(1))
 }
 
 #[test]
@@ -362,6 +444,11 @@ fn a_pod_fits_where_hami_says_so_and_gets_as_much() {
         refused,
         written,
         profiles,
+        linked,
+        better_linked,
+        worse_linked,
+        single,
+        same_single,
         held,
         meant,
         wrong,
@@ -372,7 +459,12 @@ fn a_pod_fits_where_hami_says_so_and_gets_as_much() {
     );
     println!("pods that are held, by reason: {held:?}; differences that are meant: {meant:?}");
     println!("cases left out: {left_out:?}");
+    println!(
+        "links: {linked} choices of several cards, of which {better_linked} are better than HAMi's \
+         and {worse_linked} worse; {single} of a single one, of which {same_single} are HAMi's"
+    );
     assert!(wrong.is_empty(), "{} {wrong:#?}", wrong.len());
+    assert!(linked > 3 && worse_linked < 2 && same_single > 15);
     assert!(fit > 400 && refused > 400 && written > 150 && profiles > 30);
     assert!(meant.values().sum::<usize>() < 200);
 }
