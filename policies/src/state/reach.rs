@@ -196,10 +196,13 @@ impl ClusterState {
             false => Mark::Useless,
             true if class.cards.is_some() => match known.facts.cards.is_empty() {
                 true => Mark::Useless,
-                false if class.is_measured() => {
-                    let counted = self.counted(id_of_class, Some(id));
-                    Mark::Suits(known.model_id, u32::try_from(counted).unwrap_or(u32::MAX))
-                }
+                false if class.is_measured() => match class.counted_on(&self.nodes[id].cards) {
+                    Some(counted) => {
+                        Mark::Suits(known.model_id, u32::try_from(counted).unwrap_or(u32::MAX))
+                    }
+                    // No card of the node will do.
+                    None => Mark::Useless,
+                },
                 false => Mark::Suits(known.model_id, 0),
             },
             true if known.gpu.slots > 0 => Mark::Slots,
