@@ -146,14 +146,22 @@ impl ClusterState {
         }
     }
 
-    /// Counts a pod of ours that its kubelet has rejected although it was to be aligned.
-    pub(super) fn note_misaligned(&mut self, pod: &PodId, facts: &PodFacts) {
+    /// Counts a pod of ours that its kubelet has rejected although it was to be aligned. Returns its
+    /// node, on which pods have other parts of NUMA nodes than was foreseen.
+    pub(super) fn note_misaligned(&mut self, pod: &PodId, facts: &PodFacts) -> Option<NodeId> {
         let record = &self.pods[*pod];
         let node = record.stage.node().filter(|_| facts.is_misaligned);
-        let foreseen = node.is_some_and(|node| self.nodes[node].cells.is_some());
-        if foreseen && record.own.is_some() {
-            self.numa.misaligned += 1;
-        }
+        let node = node.filter(|node| self.nodes[*node].cells.is_some());
+        let foreseen = node.filter(|_| record.own.is_some());
+        self.numa.misaligned += usize::from(foreseen.is_some());
+        foreseen
+    }
+
+    /// Works out anew what the pods on a node have of its NUMA nodes. An object that says what it
+    /// said before is no news, but is true all the same.
+    pub(super) fn explain_cells_anew(&mut self, id: NodeId) {
+        self.read_cells(id);
+        self.node_changed(id, false);
     }
 
     /// The facts of the node with this name; `None`: there is no such node.

@@ -252,8 +252,11 @@ impl ClusterState {
         if matches!(before, Stage::Ended { .. }) {
             return;
         }
-        self.note_misaligned(&pod, facts);
+        let misaligned_on = self.note_misaligned(&pod, facts);
         self.move_pod(pod, after);
+        if let Some(node) = misaligned_on {
+            self.explain_cells_anew(node);
+        }
         let cards = held(facts);
         if let Stage::Bound(node) = after
             && !cards.is_empty()
