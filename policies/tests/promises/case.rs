@@ -17,6 +17,9 @@ pub(crate) enum Kind {
     Queues,
     /// Such queues, some of them with limits.
     Limits,
+    /// One queue, nodes of one GPU and members of one: counting alone says which gangs can run at a
+    /// time.
+    Counted,
 }
 
 /// How well it is known when gangs end.
@@ -55,11 +58,16 @@ pub(crate) struct Gang {
 impl Case {
     /// A world in which most gangs wait for a while; all of them fit when it is empty.
     pub(crate) fn draw(rng: &mut Rng, kind: Kind, ends: Ends) -> Self {
+        let is_counted = kind == Kind::Counted;
+        let (fewest, sizes) = match is_counted {
+            true => (3, &[1][..]),
+            false => (1, &[2, 4, 8][..]),
+        };
         let nodes =
-            (0..rng.usize(1..6)).map(|_| (*rng.choice(&[2, 4, 8]).unwrap(), rng.usize(..RACKS)));
+            (0..rng.usize(fewest..6)).map(|_| (*rng.choice(sizes).unwrap(), rng.usize(..RACKS)));
         let nodes = nodes.collect();
         let queues = match kind {
-            Kind::OneQueue => vec![None],
+            Kind::OneQueue | Kind::Counted => vec![None],
             Kind::Queues => vec![None; 3],
             Kind::Limits => (0..3).map(|_| rng.bool().then(|| rng.u64(4..16))).collect(),
         };
@@ -71,14 +79,20 @@ impl Case {
         let mut at_ms = 0;
         for _ in 0..rng.usize(5..16) {
             at_ms += S * rng.u64(0..20);
-            let gang = case.draw_gang(rng, at_ms, ends);
+            let gang = case.draw_gang(rng, at_ms, ends, is_counted);
             case.gangs.extend(gang);
         }
         case
     }
 
     /// `None`: the gang that was drawn would never start.
-    fn draw_gang(&self, rng: &mut Rng, arrives_ms: u64, ends: Ends) -> Option<Gang> {
+    fn draw_gang(
+        &self,
+        rng: &mut Rng,
+        arrives_ms: u64,
+        ends: Ends,
+        is_counted: bool,
+    ) -> Option<Gang> {
         let runs_ms = S * rng.u64(1..100);
         let longer_ms = if rng.bool() { S * rng.u64(1..100) } else { 0 };
         let expected_ms = match ends {
@@ -90,8 +104,11 @@ impl Case {
             arrives_ms,
             queue: rng.usize(..self.queues.len()),
             members: rng.u64(1..5),
-            gpus: *rng.choice(&[1, 1, 2, 3, 4, 8]).unwrap(),
-            in_one_rack: rng.u32(..3) == 0,
+            gpus: match is_counted {
+                true => 1,
+                false => *rng.choice(&[1, 1, 2, 3, 4, 8]).unwrap(),
+            },
+            in_one_rack: !is_counted && rng.u32(..3) == 0,
             expected_ms,
             runs_ms,
         };

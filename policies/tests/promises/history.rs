@@ -4,6 +4,7 @@ use crate::case::{Case, gang_name, member_name, node_name};
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::World;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A world in which gangs arrive, start and end.
 pub(crate) struct History<'a> {
@@ -134,6 +135,33 @@ impl<'a> History<'a> {
                 }
             }
             self.case.most(own, |node| free[&node_name(node)]) >= own.members
+        })
+    }
+
+    /// Whether there are enough GPUs for a gang from now on until it is expected to end, beside the
+    /// gangs that run and those that are promised starts.
+    pub(crate) fn has_gpus_for(&self, index: usize) -> bool {
+        let now_ms = self.world.now_ms;
+        let all: u64 = self.case.nodes.iter().map(|(gpus, _)| gpus).sum();
+        let own = &self.case.gangs[index];
+        let until_ms = now_ms + own.expected_ms.unwrap();
+        let others = self.waiting().filter(|other| *other != index);
+        let promised = others.filter_map(|other| {
+            let at_ms = self.promised(other)?;
+            let gang = &self.case.gangs[other];
+            Some((at_ms..at_ms + gang.expected_ms?, gang.asks()))
+        });
+        let running = self.running.keys().map(|gang| {
+            let span = now_ms..self.expected_end_ms(*gang);
+            (span, self.case.gangs[*gang].asks())
+        });
+        let spans: Vec<(Range<u64>, u64)> = promised.chain(running).collect();
+        let times = spans.iter().map(|(span, _)| span.start).chain([now_ms]);
+        let mut times = times.filter(|at_ms| *at_ms < until_ms);
+        times.all(|at_ms| {
+            let there = spans.iter().filter(|(span, _)| span.contains(&at_ms));
+            let taken: u64 = there.map(|(_, gpus)| gpus).sum();
+            taken + own.asks() <= all
         })
     }
 

@@ -129,16 +129,35 @@ fn no_gang_of_queues_with_limits_starts_later_than_promised() {
 /// gang starts before, as a count over nodes and racks says.
 #[test]
 fn the_first_gang_starts_no_later_than_at_its_shadow_time() {
-    keep_promises(Kind::OneQueue, Ends::True, 1, |history, _| {
-        let Some(first) = history.waiting().next() else {
-            return Ok(());
-        };
-        let (promised, shadow) = (history.promised(first), history.shadow_ms(first));
-        match promised == shadow && promised.is_some() {
-            true => Ok(()),
-            false => Err(format!("gang {first}: promised {promised:?}, {shadow:?}")),
+    for ends in [Ends::True, Ends::Early] {
+        keep_promises(Kind::OneQueue, ends, 1, |history, _| {
+            let Some(first) = history.waiting().next() else {
+                return Ok(());
+            };
+            let (promised, shadow) = (history.promised(first), history.shadow_ms(first));
+            match promised == shadow && promised.is_some() {
+                true => Ok(()),
+                false => Err(format!("gang {first}: promised {promised:?}, {shadow:?}")),
+            }
+        });
+    }
+}
+
+/// No gang waits that would delay no promise, neither its own turn nor another's: what sums over
+/// nodes rule out, and which gangs are not tried because one like them was refused, is right.
+#[test]
+fn where_counting_decides_every_gang_starts_that_delays_no_promise() {
+    for ends in [Ends::True, Ends::Early] {
+        for reservations in [1, 3, u32::MAX] {
+            keep_promises(Kind::Counted, ends, reservations, |history, _| {
+                let mut waiting = history.waiting();
+                match waiting.find(|index| history.has_gpus_for(*index)) {
+                    Some(index) => Err(format!("gang {index} delays nobody, and waits")),
+                    None => Ok(()),
+                }
+            });
         }
-    });
+    }
 }
 
 /// Conservative backfilling: each gang that does not start at once is promised a start at once.
