@@ -11,7 +11,7 @@
 //! of the list (one bind for each pod, no unfinished gang at rest, topology rules) need the history
 //! or a world at rest; the simulator checks them.
 
-use crate::facts::{CardPart, saturated};
+use crate::facts::{Amount, CARD, CardPart, saturated};
 use crate::gangs::protected::minima_of;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
@@ -31,7 +31,9 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     coming(state, &mut found);
     members(state, &mut found);
     accounts(state, &mut found);
+    grains(state, &mut found);
     reaches(state, &mut found);
+    cards_added(state, &mut found);
     tables(state, &mut found);
     free_nodes(state, &mut found);
     minima(state, &mut found);
@@ -370,6 +372,46 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             state.queues.name(queue),
             state.queues.governed_name(entry)
         ));
+    }
+}
+
+/// I8: what is divided is cut no coarser than what pods count for and what queues are promised.
+fn grains(state: &ClusterState, found: &mut Vec<String>) {
+    for (_, pod) in state.pods.iter() {
+        let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
+        let demand = account.map_or(&[][..], |account| &account.demand);
+        for (entry, amount) in demand {
+            if state.queues.is_cut_off(*entry, *amount) {
+                found.push(format!(
+                    "I8: shares of {} are cut coarser than the {amount} of pod {}/{}",
+                    state.queues.governed_name(*entry),
+                    pod.namespace,
+                    pod.name
+                ));
+            }
+        }
+    }
+    for entry in state.queues.wrong_promises() {
+        found.push(format!(
+            "I8: shares of {} are cut coarser than what a queue is promised",
+            state.queues.governed_name(entry)
+        ));
+    }
+}
+
+/// I8: no node that shares its cards adds more GPUs to what is divided than it has cards.
+fn cards_added(state: &ClusterState, found: &mut Vec<String>) {
+    for (id, node) in state.nodes.iter() {
+        let known = node.known.as_ref();
+        let cards = known.map_or(0, |known| known.facts.cards.len());
+        let added = state.capacity.gpus_of(id);
+        if cards > 0 && added > CARD * cards as Amount {
+            found.push(format!(
+                "I8: node {} adds {added} thousandths of GPUs to what is divided, and has {cards} \
+                 cards",
+                node.name
+            ));
+        }
     }
 }
 

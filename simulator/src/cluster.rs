@@ -1,9 +1,11 @@
 //! Everything but schedulers: the API server, kubelets, owners of pods, garbage collection, the
-//! disruption controller, the provisioner of volumes, and the device plugin of HAMi.
+//! disruption controller, the provisioner of volumes, the device plugin of HAMi, and exporters of
+//! NUMA nodes.
 //!
 //! Controllers are late, but never wrong: each sees the API server's changes at once, and acts on
 //! them after a while, in a [`Task`].
 
+mod alignment;
 mod disruption;
 mod kubelet;
 mod owners;
@@ -15,6 +17,7 @@ pub(crate) use owners::{Farewell, Recipe};
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};
 use crate::random::Random;
+use alignment::Alignment;
 use disruption::Disruption;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GANG_GATE, NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
@@ -46,6 +49,8 @@ pub(crate) enum Task {
     Provision(Name),
     /// Claims of ephemeral volumes are made for pods, and deleted after them.
     KeepEphemeral,
+    /// The exporter on a node looks at its NUMA nodes.
+    Export(Box<str>),
 }
 
 /// The API server and the controllers that act on its changes.
@@ -56,6 +61,7 @@ pub(crate) struct Cluster {
     pub(crate) tasks: Vec<(UnixMs, Task)>,
     owners: Owners,
     disruption: Disruption,
+    alignment: Alignment,
     /// Pods whose start by a kubelet was begun, or whose garbage collection, if their node is gone.
     admitted: BTreeSet<Uid>,
     /// Pods that are being deleted and whose containers have been told to end.
@@ -65,6 +71,8 @@ pub(crate) struct Cluster {
     settling: bool,
     /// Pods that kubelets failed for want of room.
     pub(crate) rejected: u32,
+    /// Pods that kubelets could not have aligned beside the others on the node.
+    pub(crate) misaligned: u32,
     /// Pods that started under the lock of another pod, so that the device plugin gave them its
     /// cards.
     pub(crate) misassigned: u32,
@@ -163,6 +171,7 @@ impl Cluster {
                 match &change.object.object {
                     Object::Node(facts) => self.node_changed(change.sort, facts, now_ms),
                     Object::Pod(facts) => {
+                        self.plan_export(facts, random, now_ms);
                         self.pod_changed(change.sort, facts, faults, random, now_ms);
                     }
                     _ => {}
@@ -277,6 +286,7 @@ impl Cluster {
             Task::CountHealthy => self.count_healthy(now_ms),
             Task::Provision(claim) => self.provision(claim, random, now_ms),
             Task::KeepEphemeral => self.keep_ephemeral(now_ms),
+            Task::Export(node) => self.export(node, now_ms),
         }
     }
 

@@ -344,7 +344,14 @@ fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> V
     reports.retain(|report| is_behind_promises(&report.status));
     let behind: BTreeSet<&str> = reports.iter().map(|report| &*report.name).collect();
     let behind = gangs.iter().filter(|gang| behind.contains(&*gang.name));
-    let waiting = forgotten.chain(behind).flat_map(|gang| &gang.waiting);
+    // What pods have of NUMA nodes is guessed by a new engine.
+    let is_aligned = |gang: &&Gang<'_>| {
+        let mut waiting = gang.waiting.iter();
+        waiting.any(|facts| !facts.shape.aligned.is_empty())
+    };
+    let aligned = gangs.iter().filter(is_aligned);
+    let waiting = forgotten.chain(behind).chain(aligned);
+    let waiting = waiting.flat_map(|gang| &gang.waiting);
     let unjudged: BTreeSet<Uid> = waiting.map(|facts| facts.uid).collect();
     let elsewhere = pods
         .into_iter()

@@ -16,6 +16,7 @@
 mod ailing;
 mod asking;
 mod beneficiaries;
+mod kubelets;
 mod past_use;
 mod promises;
 mod resting;
@@ -40,6 +41,8 @@ use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodGroupFacts, PodPhase, Ui
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::report::PodReport;
 use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
+pub use kubelets::ALIGNED_SEEDS_FROM;
+use kubelets::aligns;
 use past_use::Remembered;
 use promises::Promises;
 pub use sharing::SHARING_SEEDS_FROM;
@@ -527,7 +530,7 @@ impl<'say> Run<'say> {
         running.find(|process| process.engine.is_leader())
     }
 
-    fn judge(&self) -> Result<Summary, Failure> {
+    fn judge(&mut self) -> Result<Summary, Failure> {
         let mut violations = Vec::new();
         let mut binds: BTreeMap<Uid, u32> = BTreeMap::new();
         for (uid, times) in self.shells.iter().flat_map(Shell::binds) {
@@ -536,19 +539,12 @@ impl<'say> Run<'say> {
         for (uid, times) in binds.iter().filter(|(_, times)| **times > 1) {
             violations.push(format!("I4: pod {uid} was bound {times} times"));
         }
-        let rejected = self.cluster.rejected;
-        // A bind may be lost, not be found when the API server is asked, be sent again and then
-        // refused. The first request may still arrive after the room was given back, which was
-        // right, because a gang must not be left in part.
-        let explained =
-            self.striking.explains_overcommit || self.faults.struck(FaultKind::WebhookRefuses) > 0;
-        if rejected > 0 && !explained && self.starts == 1 {
-            violations.push(format!("I2: kubelets had no room for {rejected} pods"));
-        }
+        self.judge_rejections(&mut violations);
         let calm = FaultKind::ALL
             .iter()
             .all(|kind| self.faults.struck(*kind) == 0);
-        self.judge_locks(explained, &mut violations);
+        self.judge_locks(&mut violations);
+        self.judge_books(&mut violations);
         if let Some(leader) = self.leader() {
             let binders = self.binders();
             let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);
@@ -735,6 +731,9 @@ fn drawn(
     }
     if shares(seed) {
         scenario::share(&mut cluster, &mut arrivals, others, start_ms);
+    }
+    if aligns(seed) {
+        scenario::align(&mut cluster, &mut arrivals, others, start_ms);
     }
     if ails(seed) {
         scenario::ail(&mut arrivals, others, start_ms, SPAN_MS);

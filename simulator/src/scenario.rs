@@ -4,10 +4,11 @@
 //! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds
 //! of their own, evicting takes patience (`farewells`), pods have rules about other pods
 //! (`related`), kube-scheduler chooses nodes (`extended`), gangs are promised starts (`expected`),
-//! pods have volumes (`volumes`), or disks (`disks`), GPUs fail (`ailing`), or HAMi shares cards
-//! (`sharing`).
+//! pods have volumes (`volumes`), or disks (`disks`), GPUs fail (`ailing`), HAMi shares cards
+//! (`sharing`), or kubelets align pods to NUMA nodes (`aligned`).
 
 mod ailing;
+mod aligned;
 mod budgets;
 mod disks;
 mod expected;
@@ -21,6 +22,7 @@ mod volumes;
 mod work;
 
 pub(crate) use ailing::{ail, health};
+pub(crate) use aligned::align;
 pub(crate) use budgets::guard;
 pub(crate) use disks::equip;
 pub(crate) use expected::{expect, order_of, orderly};
@@ -28,7 +30,7 @@ pub(crate) use extended::extend;
 pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use related::relate;
-pub(crate) use sharing::{PARTS, share};
+pub(crate) use sharing::{Part, share};
 pub(crate) use trees::grow;
 pub(crate) use volumes::furnish;
 pub(crate) use work::{Arrival, arrivals};

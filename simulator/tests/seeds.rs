@@ -5,8 +5,9 @@
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::{
-    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, DISK_SEEDS_FROM, EXTENDED_SEEDS_FROM,
-    PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM, run,
+    AILING_SEEDS_FROM, ALIGNED_SEEDS_FROM, CLAIMING_SEEDS_FROM, DISK_SEEDS_FROM,
+    EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM,
+    SHARING_SEEDS_FROM, run,
 };
 use std::io::Write;
 use std::ops::Range;
@@ -28,6 +29,10 @@ const RESERVING: u64 = 150;
 
 /// The worlds that are run in which GPUs fail, each with faults and without.
 const AILING: Range<u64> = AILING_SEEDS_FROM..AILING_SEEDS_FROM + 200;
+
+/// The worlds that are run in which kubelets align pods to NUMA nodes, each with faults and
+/// without.
+const ALIGNED: Range<u64> = ALIGNED_SEEDS_FROM..ALIGNED_SEEDS_FROM + 200;
 
 /// The worlds that are run in which HAMi shares cards, each with faults and without.
 const SHARING: Range<u64> = SHARING_SEEDS_FROM..SHARING_SEEDS_FROM + 200;
@@ -280,6 +285,14 @@ fn worlds_in_which_pods_have_volumes_come_to_a_good_rest() {
 fn worlds_in_which_cards_are_shared_come_to_a_good_rest() {
     for with_faults in [false, true] {
         let findings = check(SHARING, with_faults);
+        assert!(findings.binds >= 5 * findings.seeds, "enough binds");
+    }
+}
+
+#[test]
+fn worlds_in_which_pods_are_aligned_come_to_a_good_rest() {
+    for with_faults in [false, true] {
+        let findings = check(ALIGNED, with_faults);
         assert!(findings.binds >= 5 * findings.seeds, "enough binds");
     }
 }

@@ -227,6 +227,7 @@ impl CardTerms {
         let (mut together, mut most) = (0_u64, 0);
         for ContainerCards { role, need } in &self.containers {
             let amount = amount(need);
+            // tests plant bugs here: most-at-a-time
             most = most.max(together.saturating_add(amount));
             if stays(*role) {
                 together = together.saturating_add(amount);

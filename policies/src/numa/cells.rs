@@ -245,6 +245,7 @@ impl Cells {
         let fewest = |(number, amount): (&usize, &Amount)| self.fewest(*number, *amount);
         let mut sizes = need.amounts.iter().map(fewest);
         let size = sizes.next()?;
+        // tests plant bugs here: cells-of-a-container
         let is_possible = size == 1 || self.policy == AlignmentPolicy::Restricted;
         if !is_possible || !sizes.all(|other| other == size) {
             return None;

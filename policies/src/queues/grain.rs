@@ -76,6 +76,7 @@ impl Grains {
     fn book(&mut self, demand: &Demand, direction: Direction) -> bool {
         let mut changed = false;
         for &(key, amount) in demand {
+            // tests plant bugs here: broken-demand
             if self.is_whole(key, amount) {
                 continue;
             }
@@ -107,6 +108,7 @@ impl Grains {
         let before: Vec<Amount> = GovernedId::first(count).map(|key| self.of(key)).collect();
         let mut promised = vec![false; count];
         for (key, terms) in structure.terms() {
+            // tests plant bugs here: promised-part
             let is_broken = [Some(terms.quota), terms.limit]
                 .into_iter()
                 .flatten()
@@ -144,6 +146,23 @@ impl QueueTree {
         if self.ledger.grains.book(demand, direction) {
             self.grain_changed();
         }
+    }
+
+    /// Whether an amount of a key is no multiple of what is told apart where the key is divided;
+    /// for the audit.
+    pub(crate) fn is_cut_off(&self, key: GovernedId, amount: Amount) -> bool {
+        self.ledger.grains.cut(key, amount) != amount
+    }
+
+    /// The keys of which a queue has a quota or a limit that is no multiple of what is told apart;
+    /// for the audit.
+    pub(crate) fn wrong_promises(&self) -> impl Iterator<Item = GovernedId> {
+        let terms = self.structure.terms();
+        let wrong = terms.filter(move |(key, terms)| {
+            let mut amounts = [Some(terms.quota), terms.limit].into_iter().flatten();
+            amounts.any(|amount| self.is_cut_off(*key, amount))
+        });
+        wrong.map(|(key, _)| *key)
     }
 
     /// Lets everything be worked out anew that was cut to the grain of a key.

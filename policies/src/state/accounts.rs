@@ -9,7 +9,7 @@ use crate::facts::{Amount, NodeFacts, Readiness, UnixMs, saturated};
 use crate::gpu::GpuNode;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{Demand, GovernedId, QueueId, Refreshed};
-use crate::resources::{GPU, ResourceNames, Resources};
+use crate::resources::{GPU, ResourceNames, Resources, amount_of};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -79,6 +79,12 @@ impl Capacity {
     pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> {
         let amounts = self.contributions.values().flat_map(|(amounts, _)| amounts);
         amounts.map(|(resource, _)| *resource)
+    }
+
+    /// How many GPUs a node adds, in thousandths of a card; for the audit.
+    pub(crate) fn gpus_of(&self, node: NodeId) -> Amount {
+        let contribution = self.contributions.get(&node);
+        contribution.map_or(0, |(amounts, _)| amount_of(amounts, ResourceNames::gpu()))
     }
 
     /// Whether a node has been lost for so long that it does not count.
@@ -177,6 +183,7 @@ impl ClusterState {
         let node = &self.nodes[node];
         let known = node.known.is_some() && class.is_measured();
         let counted = known.then(|| class.counted_on(&node.cards)).flatten();
+        // tests plant bugs here: counted-on-a-node
         counted.unwrap_or(class.counted)
     }
 
@@ -510,6 +517,7 @@ impl ClusterState {
             .map(
                 |(resource, allocatable, _)| match resource == ResourceNames::gpu() {
                     // Of slots only the cards behind them count.
+                    // tests plant bugs here: cards-behind-slots
                     true if known.gpu.slots > 0 => {
                         (resource, in_thousandths(known.facts.cards.len() as Amount))
                     }

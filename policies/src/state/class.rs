@@ -76,6 +76,7 @@ pub(crate) struct Class {
 fn counted(shape: &PodShape, gpus: Amount) -> Amount {
     let of_need = |need: &CardNeed| u64::from(need.count()) * need.counted(None);
     match &shape.cards {
+        // tests plant bugs here: part-in-queues
         Some(need) if gpus > 0 => at_a_time(shape, need, of_need),
         _ => in_thousandths(gpus),
     }

@@ -483,6 +483,7 @@ impl Node {
             fits = fits.min(self.cards.multiplicity(request, terms, fits));
         }
         if let Some(cells) = &self.cells {
+            // tests plant bugs here: room-in-cells
             fits = cells.multiplicity(&class.shape, fits, false);
         }
         u32::try_from(fits).unwrap_or(u32::MAX)

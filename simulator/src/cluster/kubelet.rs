@@ -1,5 +1,6 @@
 //! Kubelets: whether a node takes a pod that was bound to it, and when a pod has ended.
 
+use super::alignment::Aligned;
 use super::{Cluster, Task};
 use crate::api_server::Name;
 use crate::faults::{FaultKind, Faults};
@@ -26,10 +27,12 @@ impl Cluster {
             return;
         };
         let room = self.has_room(node, &facts) && self.has_cards(node, &facts);
+        let node = node.name.clone();
         self.give_cards(&facts, now_ms);
         self.rejected += u32::from(!room);
         self.admitted.insert(uid);
-        if !room || faults.strikes(FaultKind::KubeletRefuses, random) {
+        facts.is_misaligned = room && self.rejects(&node, &facts);
+        if !room || facts.is_misaligned || faults.strikes(FaultKind::KubeletRefuses, random) {
             facts.phase = PodPhase::Failed;
         } else {
             facts.phase = PodPhase::Running;
@@ -40,6 +43,13 @@ impl Cluster {
             }
         }
         self.put_status(Object::Pod(facts), now_ms);
+    }
+
+    /// Whether the kubelet of a node rejects a pod for its NUMA nodes.
+    fn rejects(&mut self, node: &str, facts: &PodFacts) -> bool {
+        let aligned = self.align(node, facts);
+        self.misaligned += u32::from(aligned == Aligned::Impossible);
+        aligned != Aligned::Admitted
     }
 
     /// Whether a node has room for a pod. As in Kubernetes, an extended resource that the node does

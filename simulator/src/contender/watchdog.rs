@@ -261,6 +261,7 @@ impl Watchdog {
             return;
         };
         self.cards.binds(bind, &pod.shape, found);
+        Cards::gives(bind, &pod.shape, found);
         for (resource, asked) in &pod.shape.requests {
             let here = |(other, shown): &(&Uid, &Shown)| {
                 let at = shown.node.as_ref().or_else(|| self.sent.get(*other));

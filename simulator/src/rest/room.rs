@@ -4,12 +4,16 @@ use super::Binder;
 use crate::cluster::Cluster;
 use crate::gangs::Gang;
 use crate::objects::GPU;
-use crate::scenario::PARTS;
+use crate::scenario::Part;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     Amount, CARD, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
 };
 use std::collections::BTreeMap;
+
+mod cards;
+
+use cards::CardRoom;
 
 /// The resources of these worlds. A host port counts as one more resource, of which a node has one.
 const RESOURCES: [&str; 3] = ["cpu", GPU, "pods"];
@@ -18,30 +22,32 @@ pub(super) type Vector = [Amount; 4];
 /// What nodes have free, and what queues hold.
 #[derive(Debug)]
 pub(super) struct Rooms {
+    /// Of GPUs slots, where HAMi shares the cards.
     nodes: BTreeMap<Box<str>, Vector>,
+    /// The cards of nodes where HAMi shares them.
+    cards: BTreeMap<Box<str>, Vec<CardRoom>>,
     queues: BTreeMap<Box<str>, QueueFacts>,
     held: BTreeMap<Box<str>, Vector>,
-    has_slots: bool,
 }
 
 impl Rooms {
     pub(super) fn of(cluster: &Cluster, gangs: &[Gang<'_>]) -> Self {
         let mut rooms = Self {
             nodes: BTreeMap::new(),
+            cards: BTreeMap::new(),
             queues: BTreeMap::new(),
             held: BTreeMap::new(),
-            has_slots: cluster.nodes().any(|node| !node.cards.is_empty()),
         };
         for node in cluster.nodes() {
-            let mut free = RESOURCES.map(|resource| amount(&node.allocatable, resource));
-            let [cpu, gpu, pods] = &mut free;
+            let [cpu, gpu, pods] = RESOURCES.map(|resource| amount(&node.allocatable, resource));
+            rooms.nodes.insert(node.name.clone(), [cpu, gpu, pods, 1]);
             if !node.cards.is_empty() {
-                // Slots beyond the parts of the cards are of no use.
-                *gpu = (*gpu).min(node.cards.len() as Amount * Amount::from(PARTS));
+                let cards = node
+                    .cards
+                    .iter()
+                    .map(|card| CardRoom::of(cluster, node, card));
+                rooms.cards.insert(node.name.clone(), cards.collect());
             }
-            rooms
-                .nodes
-                .insert(node.name.clone(), [*cpu, *gpu, *pods, 1]);
         }
         for stored in cluster.api.objects(Kind::Queue) {
             if let Object::Queue(facts) = &stored.object {
@@ -141,12 +147,17 @@ impl Rooms {
 
     /// Whether HAMi shares the cards of a node.
     pub(super) fn has_slots(&self) -> bool {
-        self.has_slots
+        !self.cards.is_empty()
     }
 
-    /// The free amounts of a node.
-    pub(super) fn free(&self, node: &NodeFacts) -> Vector {
-        self.nodes[&node.name]
+    /// The free amounts of a node: of GPUs, where HAMi shares the cards, how many parts find room.
+    pub(super) fn free(&self, node: &NodeFacts, part: Option<Part>) -> Vector {
+        let mut free = self.nodes[&node.name];
+        if let Some(cards) = self.cards.get(&node.name) {
+            let parts = |part| cards.iter().map(|card| card.parts(part)).sum();
+            free[1] = free[1].min(part.map_or(0, parts));
+        }
+        free
     }
 
     /// The amounts that the limits of the queue, and of each queue above it, still allow.
@@ -170,8 +181,7 @@ impl Rooms {
 /// gets a part, that part.
 pub(super) fn counted(shape: &PodShape) -> Vector {
     let mut counted = asked(shape);
-    let parts = shape.cards.map_or(1, |_| Amount::from(PARTS));
-    counted[1] = counted[1] * CARD / parts;
+    counted[1] *= Part::of(shape).map_or(CARD, |part| part.counted);
     counted
 }
 

@@ -3,6 +3,7 @@
 use super::room::{Rooms, Vector, asked, counted, eligible, has, take};
 use crate::cluster::Cluster;
 use crate::gangs::{Gang, is_met, path};
+use crate::scenario::Part;
 use gpu_batch_policies::facts::{NodeFacts, PodFacts};
 
 /// Whether some of the waiting members can be placed so that every group above them has its minimum
@@ -13,7 +14,11 @@ pub(super) fn fits(
     gang: &Gang<'_>,
     waiting: &[&PodFacts],
 ) -> bool {
-    let nodes: Vec<&NodeFacts> = cluster.nodes().collect();
+    // What kubelets have given of NUMA nodes is not what schedulers know of it.
+    let are_aligned = waiting.iter().any(|facts| !facts.shape.aligned.is_empty());
+    let nodes = cluster.nodes();
+    let nodes = nodes.filter(|node| !are_aligned || cluster.numa(&node.name).is_none());
+    let nodes: Vec<&NodeFacts> = nodes.collect();
     let mut pods: Vec<(usize, &PodFacts)> = waiting
         .iter()
         .filter_map(|facts| Some((gang.leaf_of(facts)?, *facts)))
@@ -39,9 +44,11 @@ pub(super) fn fits(
         most_frequent(nodes.map(|node| domain(group, node)).collect())?
     });
     let held = gang.held();
+    // The members of a gang ask for parts of one size.
+    let part = waiting.iter().find_map(|facts| Part::of(&facts.shape));
     let mut search = Search {
         gang,
-        free: nodes.iter().map(|node| rooms.free(node)).collect(),
+        free: nodes.iter().map(|node| rooms.free(node, part)).collect(),
         limits: rooms.limits(&gang.queue),
         domains: (0..gang.groups.len())
             .map(|group| nodes.iter().map(|node| domain(group, node)).collect())

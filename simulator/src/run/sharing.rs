@@ -2,6 +2,9 @@
 
 use super::{AILING_SEEDS_FROM, Run};
 use crate::faults::FaultKind;
+use crate::objects::GPU;
+use crate::rest;
+use crate::shell::Shell;
 use gpu_batch_policies::facts::CardLock;
 
 /// The first seed of worlds in which HAMi shares cards.
@@ -14,9 +17,9 @@ pub(super) fn shares(seed: u64) -> bool {
 impl Run<'_> {
     /// Notes pods that started without a lock of their own, and locks that are left, unless lost
     /// answers, or processes that end, explain that.
-    pub(super) fn judge_locks(&self, is_explained: bool, violations: &mut Vec<String>) {
+    pub(super) fn judge_locks(&self, violations: &mut Vec<String>) {
         let misassigned = self.cluster.misassigned;
-        if is_explained || self.starts > 1 {
+        if self.explains_rejections() || self.starts > 1 {
             return;
         }
         if misassigned > 0 {
@@ -30,6 +33,28 @@ impl Run<'_> {
             if let Some(lock) = left.filter(|lock| self.keeps_others_waiting(lock)) {
                 let node = &node.name;
                 violations.push(format!("C2: the lock on {node} is left: {lock:?}"));
+            }
+        }
+    }
+
+    /// I8: what queues are told to hold of cards is what their pods count for.
+    pub(super) fn judge_books(&mut self, violations: &mut Vec<String>) {
+        let held = rest::held(&self.cluster);
+        let processes = self.shells.iter_mut().filter_map(Shell::process_mut);
+        for process in processes.filter(|process| process.engine.is_leader()) {
+            let reports = process.engine.queue_reports();
+            for report in reports.into_iter().filter(|report| report.defined) {
+                let told = report.status.allocated.iter();
+                let told = told.filter(|(name, _)| **name == *GPU);
+                let told: u64 = told.map(|(_, amount)| *amount).sum();
+                let key = (report.name.clone(), GPU.into());
+                let held = held.get(&key).copied().unwrap_or(0);
+                if told != held {
+                    let name = &report.name;
+                    violations.push(format!(
+                        "I8: {name} is told to hold {told} thousandths of GPUs, its pods {held}"
+                    ));
+                }
             }
         }
     }

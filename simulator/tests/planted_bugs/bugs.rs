@@ -17,8 +17,8 @@
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
 use gpu_batch_simulator::run::{
-    AILING_SEEDS_FROM, CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM, PATIENT_SEEDS_FROM,
-    RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
+    AILING_SEEDS_FROM, ALIGNED_SEEDS_FROM, CLAIMING_SEEDS_FROM, EXTENDED_SEEDS_FROM,
+    PATIENT_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
 };
 
 /// A bug to be planted.
@@ -50,12 +50,16 @@ pub(crate) enum Catcher {
     Rules,
     /// The seeds of every test run in which HAMi shares cards.
     Cards,
+    /// The seeds of every test run in which kubelets align pods to NUMA nodes.
+    Alignment,
     /// The seeds of every test run in which pods have volumes.
     Volumes,
     /// The seeds of every test run in which starts are promised and nothing fails.
     Promises,
     /// Eviction plans against brute force: `policies/tests/victims`.
     BruteForce,
+    /// Promised starts against counting: `policies/tests/promises`.
+    Counting,
 }
 
 const fn bug(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
@@ -94,6 +98,15 @@ const fn bug_of_cards(name: &'static str, marker: &'static str, planted: &'stati
     }
 }
 
+/// A bug in what kubelets align.
+const fn bug_of_alignment(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::Alignment,
+        first: ALIGNED_SEEDS_FROM,
+        ..bug(name, marker, planted)
+    }
+}
+
 /// A bug in where the volumes of pods can be.
 const fn bug_of_volumes(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
     Bug {
@@ -108,6 +121,18 @@ const fn bug_of_promises(name: &'static str, marker: &'static str, planted: &'st
     Bug {
         catcher: Catcher::Promises,
         first: RESERVING_SEEDS_FROM,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug in what is ruled out beside promised starts, or not tried.
+const fn bug_of_backfilling(
+    name: &'static str,
+    marker: &'static str,
+    planted: &'static str,
+) -> Bug {
+    Bug {
+        catcher: Catcher::Counting,
         ..bug(name, marker, planted)
     }
 }
@@ -403,6 +428,21 @@ pub(crate) const BUGS: &[Bug] = &[
         "",
     )
     .first_tried(RESERVING_SEEDS_FROM + 1),
+    bug_of_backfilling(
+        "sums rule out a start that leaves promised gangs just enough",
+        "start-that-sums-rule-out",
+        "needed >= room && needed <= room + own",
+    ),
+    bug_of_backfilling(
+        "sums rule out an earlier start at the end of a gang, unless it fits at once",
+        "promise-that-sums-hold-back",
+        "own_needs > course.now",
+    ),
+    bug_of_backfilling(
+        "when a gang behind promises has started, the next of those alike is not tried",
+        "next-of-those-alike",
+        "None",
+    ),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
@@ -469,6 +509,47 @@ pub(crate) const BUGS: &[Bug] = &[
     )
     .first_tried(SHARING_SEEDS_FROM + 4),
     bug_of_cards(
+        "what an init container has of a card is added to what the others have later",
+        "cards-of-an-init-container",
+        "ContainerRole::Init if !stays => held[*room].raise_by(with),",
+    ),
+    bug_of_cards(
+        "queues add what init containers ask for to what the others ask for later",
+        "most-at-a-time",
+        "most = most.saturating_add(amount);",
+    ),
+    bug_of_cards(
+        "a part of a card counts as a whole card in queues",
+        "part-in-queues",
+        "Some(_) if gpus > 0 => in_thousandths(gpus),",
+    ),
+    bug_of_cards(
+        "an instance of MIG counts by its memory in queues, and not by its slices",
+        "instance-in-queues",
+        "let memory_mib = self.profiles.iter().map(|it| it.memory_mib).max()?;
+        let slices = chosen.profile.memory_mib * u64::from(self.slices) / memory_mib;",
+    ),
+    bug_of_cards(
+        "memory in MiB counts as a whole card in queues, also where the card is known",
+        "counted-on-a-node",
+        "counted.map_or(class.counted, |_| class.counted)",
+    ),
+    bug_of_cards(
+        "fair shares are divided by the slots of cards, and not by the cards",
+        "cards-behind-slots",
+        "true if known.gpu.slots > 0 => (resource, in_thousandths(allocatable)),",
+    ),
+    bug_of_cards(
+        "fair shares are cut to whole cards although pods ask for parts",
+        "broken-demand",
+        "if true {",
+    ),
+    bug_of_cards(
+        "fair shares are cut to whole cards although quotas are parts",
+        "promised-part",
+        "let is_broken = false;",
+    ),
+    bug_of_cards(
         "a pod that is not bound leaves the lock on its node",
         "lock-of-a-pod-that-is-not-bound",
         "return true;",
@@ -482,6 +563,16 @@ pub(crate) const BUGS: &[Bug] = &[
         "a lock is replaced at once",
         "lock-that-may-be-replaced",
         "if true {",
+    ),
+    bug_of_alignment(
+        "single-numa-node counts as restricted: a container may have GPUs of two NUMA nodes",
+        "cells-of-a-container",
+        "let is_possible = true;",
+    ),
+    bug_of_alignment(
+        "what is free in NUMA nodes is not looked at",
+        "room-in-cells",
+        "",
     ),
     bug_of_volumes(
         "one volume more is attached to a node than its CSINode says",

@@ -4,7 +4,8 @@
 use super::bugs::{BUGS, Bug, Catcher};
 use super::places::Sources;
 use gpu_batch_simulator::run::{
-    CLAIMING_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM, SHARING_SEEDS_FROM,
+    ALIGNED_SEEDS_FROM, CLAIMING_SEEDS_FROM, RELATED_SEEDS_FROM, RESERVING_SEEDS_FROM,
+    SHARING_SEEDS_FROM,
 };
 use std::fs;
 use std::ops::Range;
@@ -17,6 +18,8 @@ pub(crate) const SEEDS: Range<u64> = 0..20_000;
 const RULES: Range<u64> = RELATED_SEEDS_FROM..RELATED_SEEDS_FROM + 150;
 /// The seeds that must catch every bug in cards that are shared: those of each test run.
 const CARDS: Range<u64> = SHARING_SEEDS_FROM..SHARING_SEEDS_FROM + 200;
+/// The seeds that must catch every bug in what kubelets align: those of each test run.
+const ALIGNMENT: Range<u64> = ALIGNED_SEEDS_FROM..ALIGNED_SEEDS_FROM + 200;
 /// The seeds that must catch every bug in where volumes can be: those of each test run.
 const VOLUMES: Range<u64> = CLAIMING_SEEDS_FROM..CLAIMING_SEEDS_FROM + 150;
 /// The seeds that must catch every bug in promised starts: those of each test run.
@@ -43,8 +46,13 @@ pub mod planted {
 }
 "#;
 
-/// A package of its own for the tests of eviction plans: as tests of `policies` they would be built
-/// with all that the other tests there need. With the features of crates that the simulator turns
+/// So many worlds are held against counting.
+const COUNTED_WORLDS: u64 = 200;
+/// The tests of `policies` that catch bugs.
+const TESTS: [&str; 2] = ["victims", "promises"];
+
+/// A package of its own for these tests: as tests of `policies` they would be built with all that
+/// the other tests there need. With the features of crates that the simulator turns
 /// on, `policies` is built once for both.
 const BRUTE_FORCE: &str = r#"[package]
 name = "brute-force"
@@ -108,22 +116,17 @@ impl Workshop {
         let with_force = manifest.replace(members, &format!("{members}\"brute-force\", "));
         let with_profile = with_force + BRUTE_FORCE_PROFILE;
         replace(&folder.join("Cargo.toml"), &with_profile);
-        let tests = workspace.join("policies/tests/victims");
-        copy(&tests, &folder.join("brute-force/tests/victims"), &text);
+        for test in TESTS {
+            let tests = workspace.join("policies/tests").join(test);
+            copy(&tests, &folder.join("brute-force/tests").join(test), &text);
+        }
         replace(&folder.join("brute-force/Cargo.toml"), BRUTE_FORCE);
         replace(&folder.join("brute-force/src/lib.rs"), "");
         let lock = text(&workspace.join("Cargo.lock"));
         replace(&folder.join("Cargo.lock"), &lock);
         let workshop = Self { folder };
         workshop.build(&["build", "--bin", "chaos"]);
-        workshop.build(&[
-            "test",
-            "--package",
-            "brute-force",
-            "--test",
-            "victims",
-            "--no-run",
-        ]);
+        workshop.build(&["test", "--package", "brute-force", "--tests", "--no-run"]);
         workshop
     }
 
@@ -143,11 +146,16 @@ impl Workshop {
             Catcher::Seeds => seeds(SEEDS, true),
             Catcher::Rules => either_way(RULES),
             Catcher::Cards => either_way(CARDS),
+            Catcher::Alignment => either_way(ALIGNMENT),
             Catcher::Volumes => either_way(VOLUMES),
             Catcher::Promises => seeds(PROMISES, false),
             Catcher::BruteForce => {
                 let first = || self.try_plans(on, bug.first, 1);
                 either(first, || self.try_plans(on, 0, WORLDS))
+            }
+            Catcher::Counting => {
+                let first = || self.try_starts(on, bug.first, 1);
+                either(first, || self.try_starts(on, 0, COUNTED_WORLDS))
             }
         }
     }
@@ -157,7 +165,8 @@ impl Workshop {
         let seeds = || self.try_seeds(0, HEALTHY_SEEDS, true);
         let promises = || self.try_seeds(0, HEALTHY_PROMISES, false);
         let plans = || self.try_plans(0, 0, HEALTHY_WORLDS);
-        either(|| either(seeds, promises), plans)
+        let starts = || self.try_starts(0, 0, COUNTED_WORLDS);
+        either(|| either(seeds, promises), || either(plans, starts))
     }
 
     fn try_seeds(&self, on: usize, seeds: Range<u64>, with_faults: bool) -> Verdict {
@@ -178,25 +187,46 @@ impl Workshop {
 
     /// Compares eviction plans with brute force, in so many worlds from the first on.
     fn try_plans(&self, on: usize, first: u64, worlds: u64) -> Verdict {
-        let test = [
-            "test",
-            "--package",
-            "brute-force",
-            "--test",
-            "victims",
-            "plans",
-        ];
-        let plans = self
-            .command(&test)
+        self.try_test(
+            on,
+            ["victims", "plans"],
+            ["VICTIM_FIRST", "VICTIM_SEEDS"],
+            [first, worlds],
+        )
+    }
+
+    /// Holds starts against counting, in so many worlds from the first on.
+    fn try_starts(&self, on: usize, first: u64, worlds: u64) -> Verdict {
+        let test = ["promises", "where_counting_decides"];
+        self.try_test(
+            on,
+            test,
+            ["PROMISE_FIRST", "PROMISE_SEEDS"],
+            [first, worlds],
+        )
+    }
+
+    /// Runs the tests of one file whose names contain a text, with these variables.
+    fn try_test(
+        &self,
+        on: usize,
+        [file, text]: [&str; 2],
+        variables: [&str; 2],
+        values: [u64; 2],
+    ) -> Verdict {
+        let variables = variables
+            .into_iter()
+            .zip(values.map(|value| value.to_string()));
+        let tested = self
+            .command(&["test", "--package", "brute-force", "--test", file, text])
             .env("PLANTED_BUG", on.to_string())
-            .env("VICTIM_FIRST", first.to_string())
-            .env("VICTIM_SEEDS", worlds.to_string())
+            .envs(variables)
             .output()
             .expect("cargo runs");
-        match plans.status.code() {
+        match tested.status.code() {
             Some(0) => Verdict::Survived,
-            Some(101) => Verdict::Caught(first_line(&plans, " seed ")),
-            _ => panic!("{}", shown(&plans)),
+            Some(101) => Verdict::Caught(first_line(&tested, "seed ")),
+            _ => panic!("{}", shown(&tested)),
         }
     }
 

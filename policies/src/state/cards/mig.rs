@@ -113,7 +113,9 @@ impl MigModel {
     /// What the smallest instance that has what is asked of one card counts for in queues, by
     /// memory slices, in thousandths of a card; `None`: there is none.
     pub(super) fn counted(&self, need: &CardNeed) -> Option<u64> {
-        let slices = u64::from(self.choose(0, need)?.placement.size);
+        let chosen = self.choose(0, need)?;
+        // tests plant bugs here: instance-in-queues
+        let slices = u64::from(chosen.placement.size);
         Some((slices * u64::from(WHOLE_CARD)).div_ceil(self.slices.into()))
     }
 

@@ -269,6 +269,7 @@ impl<Price: FnMut(&mut [Fitting])> Search<'_, Price> {
                 let mut with = sidecars[*room];
                 with.raise_by(*used);
                 match container.role {
+                    // tests plant bugs here: cards-of-an-init-container
                     ContainerRole::Init if !stays => held[*room] = held[*room].max(with),
                     ContainerRole::Sidecar => sidecars[*room] = with,
                     ContainerRole::Init | ContainerRole::Main => {}

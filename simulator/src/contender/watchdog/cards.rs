@@ -1,5 +1,5 @@
-//! H1 and H2: judges binds and evictions by what nodes say of their GPUs, as far as the process was
-//! told of it.
+//! H1, H2 and C3: judges binds and evictions by what nodes say of their GPUs, as far as the process
+//! was told of it.
 
 use gpu_batch_policies::command::{Bind, EvictionCause};
 use gpu_batch_policies::facts::{NodeFacts, PodShape, amount};
@@ -50,6 +50,19 @@ impl Cards {
         if let Some(sign) = sign.filter(|_| amount(&shape.requests, "nvidia.com/gpu") > 0) {
             let (pod, node) = (&bind.pod.name, &bind.node);
             found.push(format!("H1: pod {pod} goes to {node}, which has {sign}"));
+        }
+    }
+
+    /// C3: a pod gets as many parts of cards as its containers use at a time. In these worlds init
+    /// containers ask for no more than those after them.
+    pub(super) fn gives(bind: &Bind, shape: &PodShape, found: &mut Vec<String>) {
+        let asked = amount(&shape.requests, "nvidia.com/gpu");
+        let given: u64 = bind.cards.iter().map(|part| u64::from(part.slots)).sum();
+        if shape.cards.is_some() && given != asked {
+            let pod = &bind.pod.name;
+            found.push(format!(
+                "C3: pod {pod} asks for {asked} parts of cards and gets {given}"
+            ));
         }
     }
 
