@@ -2,6 +2,7 @@
 //!
 //! Times are processor times of the thread, so that a busy machine does not spoil them.
 
+mod cards;
 mod domains;
 mod events;
 mod extender;
@@ -22,8 +23,9 @@ use super::Row;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 12] = [
+const BENCHMARKS: [Benchmark; 13] = [
     ("throughput", throughput::measure),
+    ("cards", cards::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("sub-groups", sub_groups::measure),
