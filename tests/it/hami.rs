@@ -1,19 +1,21 @@
-//! Parts of cards on the real control plane. No kubelet runs here; the tests are HAMi's device
-//! plugin: they list cards, and serve the pod that a node's lock names, as the plugin does.
+//! Parts of cards on the real control plane. No kubelet runs here; the tests list cards as HAMi's
+//! device plugin does, and serve pods by the model of it (`plugin`).
+
+mod plugin;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gpu_batch::lab::local::Options;
+use gpu_batch_testing::{BIND_PHASE, CARD_LOCK};
+use plugin::serve;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, stays, until};
 use crate::work::{ensure, patched};
 
-const LOCK: &str = "hami.io/mutex.lock";
 const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
-const TO_ALLOCATE: &str = "hami.io/vgpu-devices-to-allocate";
-const PHASE: &str = "hami.io/bind-phase";
+const INSTANCES: &str = "hami.io/vgpu-mig-allocations";
 
 /// How long it is looked at whether something stays as it is.
 const A_WHILE: Duration = Duration::from_secs(2);
@@ -25,11 +27,22 @@ const PERCENT: u64 = 100;
 
 /// Creates a node with two cards of HAMi, and returns its name and the ids of the cards.
 async fn node(cluster: &Cluster, name: &str, annotations: &Value) -> (String, [String; 2]) {
+    node_with(cluster, name, &json!({"mode": "hami-core"}), annotations).await
+}
+
+/// As [`node`]; `card`: what the register says of each card beside what is the same everywhere.
+async fn node_with(
+    cluster: &Cluster,
+    name: &str,
+    card: &Value,
+    annotations: &Value,
+) -> (String, [String; 2]) {
     let node = cluster.node(name, "r1");
     let cards = ["a", "b"].map(|card| format!("GPU-{name}-{card}"));
     let listed = cards.each_ref().map(|id| {
-        json!({"id": id, "count": SLOTS, "devmem": MEMORY_MIB, "devcore": PERCENT,
-               "type": "NVIDIA H100 80GB HBM3", "mode": "hami-core", "health": true})
+        let listed = json!({"id": id, "count": SLOTS, "devmem": MEMORY_MIB, "devcore": PERCENT,
+                            "type": "NVIDIA H100 80GB HBM3", "health": true});
+        patched(listed, card)
     });
     let slots = json!({"nvidia.com/gpu": (2 * SLOTS).to_string()});
     let object = patched(
@@ -65,66 +78,11 @@ async fn annotation(cluster: &Cluster, path: &str, name: &str) -> Option<String>
 }
 
 async fn lock_of(cluster: &Cluster, node: &str) -> Option<String> {
-    annotation(cluster, &format!("/api/v1/nodes/{node}"), LOCK).await
-}
-
-/// The pods of a node that are bound and not served.
-async fn unserved(cluster: &Cluster, node: &str) -> Vec<String> {
-    let pods = cluster.list("/api/v1/pods").await.unwrap();
-    let unserved = pods.iter().filter(|pod| {
-        pod["spec"]["nodeName"] == node && pod["metadata"]["annotations"][PHASE] == "allocating"
-    });
-    unserved
-        .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
-        .collect()
-}
-
-/// Serves the pod that the lock of a node names, as HAMi's plugin does when a kubelet asks it:
-/// takes an entry for each container that asks for cards, and fails where the entry is not as long
-/// as what the kubelet asks for. Returns whether a pod was served.
-async fn serve(cluster: &Cluster, node: &str) -> bool {
-    let waiting = unserved(cluster, node).await;
-    assert!(waiting.len() <= 1, "bound to {node} at a time: {waiting:?}");
-    let Some(lock) = lock_of(cluster, node).await else {
-        assert!(waiting.is_empty(), "{waiting:?} were bound without a lock");
-        return false;
-    };
-    let [time, namespace, name] = lock.split(',').collect::<Vec<_>>().try_into().unwrap();
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    // Of a lock whose pod is gone, or is not bound yet, the plugin makes nothing.
-    let Ok(pod) = cluster.get(&path).await else {
-        return false;
-    };
-    let annotations = &pod["metadata"]["annotations"];
-    if waiting.is_empty() {
-        return false;
-    }
-    assert_eq!(waiting, [name]);
-    assert!(time.len() == 20 && time.ends_with('Z'), "{lock}");
-    assert_eq!(annotations["hami.io/vgpu-node"], node);
-    assert!(annotations["hami.io/bind-time"].is_string());
-    let listed = annotations[TO_ALLOCATE].as_str().unwrap();
-    let mut entries: Vec<&str> = listed.split(';').collect();
-    for kind in ["initContainers", "containers"] {
-        for container in pod["spec"][kind].as_array().into_iter().flatten() {
-            let asked = container["resources"]["limits"]["nvidia.com/gpu"].as_str();
-            let Some(asked) = asked else { continue };
-            let entry = entries.iter_mut().find(|entry| !entry.is_empty()).unwrap();
-            let cards = entry.matches(':').count().to_string();
-            assert_eq!(cards, asked, "device number not matched: {listed}");
-            *entry = "";
-        }
-    }
-    let rest = entries.join(";");
-    assert!(!rest.contains("NVIDIA"), "{rest}");
-    let served = json!({"metadata": {"annotations": {PHASE: "success", TO_ALLOCATE: rest}}});
-    cluster.merge(&path, &served).await;
-    unlock(cluster, node).await;
-    true
+    annotation(cluster, &format!("/api/v1/nodes/{node}"), CARD_LOCK).await
 }
 
 async fn unlock(cluster: &Cluster, node: &str) {
-    let unlocked = json!({"metadata": {"annotations": {LOCK: null}}});
+    let unlocked = json!({"metadata": {"annotations": {CARD_LOCK: null}}});
     cluster
         .merge(&format!("/api/v1/nodes/{node}"), &unlocked)
         .await;
@@ -201,7 +159,7 @@ async fn a_gang_shares_cards_of_two_nodes_one_pod_of_a_node_at_a_time() {
             .next()
             .unwrap();
         assert_eq!(annotations[ALLOCATED], format!("{card},NVIDIA,5000,30:;"));
-        assert_eq!(annotations[PHASE], "success");
+        assert_eq!(annotations[BIND_PHASE], "success");
         assert_eq!(annotations["hami.io/vgpu-node"], *node);
         assert_eq!(
             annotations["hami.io/vgpu-time"],
@@ -262,6 +220,51 @@ async fn the_entry_of_a_container_is_where_hamis_plugin_looks_for_it() {
 }
 
 #[tokio::test]
+async fn instances_of_mig_get_places_of_their_own_which_the_plugin_finds() {
+    let Some(cluster) = prepared("hami-mig").await else {
+        return;
+    };
+    let profile = |name: &str, memory_mib: u64, core: u64, size: u64, starts: &[u64]| {
+        let starts = starts.iter();
+        let placements: Vec<Value> = starts
+            .map(|start| json!({"start": start, "size": size}))
+            .collect();
+        json!({"name": name, "memoryMB": memory_mib, "core": core, "sliceCount": size,
+               "placements": placements})
+    };
+    let profiles = [
+        profile("1g.2gb", 1_900, 14, 1, &[0, 1, 2, 3, 4, 5, 6]),
+        profile("2g.4gb", 3_900, 28, 2, &[0, 2, 4]),
+        profile("7g.16gb", 16_000, 100, 8, &[0]),
+    ];
+    let card = json!({"mode": "mig", "count": 7, "migProfiles": profiles});
+    let (node, _) = node_with(&cluster, "n1", &card, &json!({})).await;
+    let _scheduler = cluster.scheduler("").await;
+    cluster.group("train", &json!({"minMember": 6})).await;
+    let asks = json!({"metadata": {"annotations": {
+        "gpu-batch.io/gpu-slice": "mig", "gpu-batch.io/gpu-fraction": "0.25",
+    }}});
+    let members = cluster.members("train", 6, 1, &asks).await;
+    serve_all(&cluster, &[&node], members.len()).await;
+    cluster.bound(&members).await;
+    let mut places: Vec<(String, u64)> = Vec::new();
+    for member in &members {
+        let path = cluster.pod_path(member);
+        let text = annotation(&cluster, &path, INSTANCES).await.unwrap();
+        let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(listed.len(), 1, "{text}");
+        assert_eq!(listed[0]["profile"], "2g.4gb");
+        let card = listed[0]["gpuUUID"].as_str().unwrap().to_owned();
+        places.push((card, listed[0]["placement"]["start"].as_u64().unwrap()));
+    }
+    places.sort_unstable();
+    let starts: Vec<u64> = places.iter().map(|(_, start)| *start).collect();
+    assert_eq!(starts, [0, 2, 4, 0, 2, 4], "{places:?}");
+    cluster.create(&cluster.pod("large", 1, &asks)).await;
+    cluster.pod_waits("large", "Unschedulable").await;
+}
+
+#[tokio::test]
 async fn locks_of_others_are_waited_for_and_those_of_nobody_are_replaced() {
     let Some(cluster) = prepared("hami-locks").await else {
         return;
@@ -271,14 +274,14 @@ async fn locks_of_others_are_waited_for_and_those_of_nobody_are_replaced() {
     cluster.create(&cluster.pod("other", 1, &foreign)).await;
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     let of_nobody = format!("{now},{namespace},ghost");
-    let (node, _) = node(&cluster, "n1", &json!({LOCK: of_nobody})).await;
+    let (node, _) = node(&cluster, "n1", &json!({CARD_LOCK: of_nobody})).await;
     let _scheduler = cluster.scheduler("").await;
     cluster.create(&cluster.pod("a", 1, &part(1_000, 10))).await;
     serve_all(&cluster, &[&node], 1).await;
 
     let path = format!("/api/v1/nodes/{node}");
     let locked = async |value: &str| {
-        let lock = json!({"metadata": {"annotations": {LOCK: value}}});
+        let lock = json!({"metadata": {"annotations": {CARD_LOCK: value}}});
         cluster.merge(&path, &lock).await;
     };
     let expired = format!("2026-01-01T10:00:00+08:00,{namespace},other");
