@@ -516,7 +516,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug_of_cards(
         "queues add what init containers ask for to what the others ask for later",
         "most-at-a-time",
-        "most = most.saturating_add(amount);",
+        "most = u64::saturating_add(most, amount);",
     ),
     bug_of_cards(
         "a part of a card counts as a whole card in queues",
