@@ -110,8 +110,8 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
     for (suite, names) in [
         (
             "engine",
-            "throughput, gang, domains, sub-groups, events, reservations, journal, queues, search, \
-             victims, extender, relations",
+            "throughput, cards, gang, domains, sub-groups, events, reservations, journal, queues, \
+             search, victims, extender, relations",
         ),
         (
             "live",
