@@ -266,6 +266,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
             let mut facts = PodFacts {
                 phase: new.phase,
                 started_ms: new.started_ms,
+                is_misaligned: new.is_misaligned,
                 nominated: new.nominated.clone(),
                 unscheduled: new.unscheduled.clone(),
                 ..facts.clone()
