@@ -112,10 +112,8 @@ fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
         }
         for (resource, sum) in used {
             let name = state.resource_names.name(resource);
-            found.push(format!(
-                "I1: node {} does not count {sum} {name}",
-                node.name
-            ));
+            let node = &node.name;
+            found.push(format!("I1: node {node} does not count {sum} {name}"));
         }
     }
     for node in on_node.into_keys() {

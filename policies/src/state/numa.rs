@@ -146,8 +146,8 @@ impl ClusterState {
         }
     }
 
-    /// Counts a pod of ours that its kubelet has rejected although it was to be aligned. Returns its
-    /// node, on which pods have other parts of NUMA nodes than was foreseen.
+    /// Counts a pod of ours that its kubelet has rejected although it was to be aligned. Returns
+    /// its node, on which pods have other parts of NUMA nodes than was foreseen.
     pub(super) fn note_misaligned(&mut self, pod: &PodId, facts: &PodFacts) -> Option<NodeId> {
         let record = &self.pods[*pod];
         let node = record.stage.node().filter(|_| facts.is_misaligned);

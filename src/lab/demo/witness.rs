@@ -252,8 +252,8 @@ impl Witness {
             .collect()
     }
 
-    /// Whether a gang waits for room: it lacks members on nodes, and has pods for them. A gang whose
-    /// pods were evicted waits for its Job first, which makes them anew after a pause.
+    /// Whether a gang waits for room: it lacks members on nodes, and has pods for them. A gang
+    /// whose pods were evicted waits for its Job first, which makes them anew after a pause.
     pub(super) fn is_short_of_room(&self) -> bool {
         let mut unplaced: BTreeMap<&str, u32> = BTreeMap::new();
         let members = self.members.values();

@@ -2,8 +2,8 @@
 //! better than the best one so far. Of very many no more than [`STEPS_MAX`] are begun.
 
 use super::Fitting;
-use super::choice::{Further, Positions, parts_of_one};
 use super::links::Links;
+use super::room::{Further, Positions, parts_of_one};
 use smallvec::SmallVec;
 
 /// How many cards are added to combinations before the best one so far is taken. All combinations

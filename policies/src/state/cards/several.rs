@@ -10,8 +10,9 @@
 //! descent is HAMi's. HAMi counts a sidecar as an init container; here it stays. So does an
 //! instance of MIG: it is the container's alone, whatever runs when.
 
-use super::choice::{Liking, cells_by_cost, parts_of_one};
+use super::choice::{Liking, cells_by_cost};
 use super::links::Links;
+use super::room::parts_of_one;
 use super::{Asked, CardShortage, Cards, Fitting, Size, Used, is_bound, pods_on};
 use crate::facts::{CardNeed, CardPart, CardTerms, ContainerCards, ContainerRole, MigInstance};
 use alloc::boxed::Box;
