@@ -433,16 +433,6 @@ pub(crate) const BUGS: &[Bug] = &[
         "start-that-sums-rule-out",
         "needed >= room && needed <= room + own",
     ),
-    bug_of_backfilling(
-        "sums rule out an earlier start at the end of a gang, unless it fits at once",
-        "promise-that-sums-hold-back",
-        "own_needs > course.now",
-    ),
-    bug_of_backfilling(
-        "when a gang behind promises has started, the next of those alike is not tried",
-        "next-of-those-alike",
-        "None",
-    ),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",

@@ -106,7 +106,6 @@ impl Behind {
     pub(super) fn leave(&mut self, gang: GangId) -> Option<GangId> {
         self.wake(gang);
         let place = self.take_asked(gang)?;
-        // tests plant bugs here: next-of-those-alike
         self.after(&place).next()
     }
 
