@@ -134,12 +134,9 @@ fn named_cards(state: &ClusterState, node: &Node) -> Cards {
 
 /// I1: the cards that are chosen for a container are of one NUMA node where the pod says so.
 fn scattered(state: &ClusterState, node: &Node, found: &mut Vec<String>) {
-    let named = node
-        .known
-        .as_ref()
-        .map_or(&[][..], |known| &known.facts.cards);
+    let named = || node.known.iter().flat_map(|known| &known.facts.cards);
     let cell = |part: &CardPart| {
-        let card = named.iter().find(|card| card.id == part.card);
+        let card = named().find(|card| card.id == part.card);
         card.map(|card| card.numa)
     };
     let pods = node.pods.iter().map(|pod| &state.pods[*pod]);

@@ -92,14 +92,19 @@ impl Cluster {
         }
     }
 
-    /// A node by name.
-    pub(crate) fn node(&self, name: &str) -> Option<&NodeFacts> {
+    /// An object without a namespace, by name.
+    fn object(&self, kind: Kind, name: &str) -> Option<&Object> {
         let name = Name {
-            kind: Kind::Node,
+            kind,
             namespace: "".into(),
             name: name.into(),
         };
-        match &self.api.get(&name)?.object {
+        Some(&self.api.get(&name)?.object)
+    }
+
+    /// A node by name.
+    pub(crate) fn node(&self, name: &str) -> Option<&NodeFacts> {
+        match self.object(Kind::Node, name)? {
             Object::Node(facts) => Some(facts),
             _ => None,
         }

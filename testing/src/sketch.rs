@@ -4,10 +4,10 @@ use crate::{GPU, MODEL, START_MS};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, AttachmentFacts, CARD, CapacityFacts, CardFacts, CardMemory, CardNeed, CardPart,
-    ClaimFacts, CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement, NodeFacts,
-    NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, PodShape,
-    QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts, TopologyConstraint,
-    TopologyFacts, TopologyLevel, Uid, VolumeFacts,
+    CardTerms, ClaimFacts, CsiDriverFacts, CsiNodeFacts, JobFacts, MatchOperator, MatchRequirement,
+    NodeFacts, NodeSelectorTerm, NumaFacts, OwnerReference, Placement, PodFacts, PodGroupFacts,
+    PodShape, QueueFacts, QueueResource, StorageClassFacts, StorageFacts, SubGroupFacts,
+    TopologyConstraint, TopologyFacts, TopologyLevel, Uid, VolumeFacts,
 };
 use std::sync::Arc;
 
@@ -215,6 +215,12 @@ impl Sketch<PodFacts> {
     pub fn cards(self, cards: Option<CardNeed>) -> Self {
         assert!(cards.is_some(), "a request of cards");
         self.shape(|shape| shape.cards = cards)
+    }
+
+    /// What else the pods say about the cards that they ask for.
+    #[must_use]
+    pub fn card_terms(self, terms: CardTerms) -> Self {
+        self.shape(|shape| shape.card_terms = terms.clone().boxed())
     }
 
     /// Lets the pods hold what they ask for of these cards of their node.

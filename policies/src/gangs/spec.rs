@@ -31,9 +31,9 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     if gang.object.is_none() {
         spec.created_ms = first.map_or(0, |pod| pod.created_ms);
     }
-    match removed_after_success(state, gang) {
-        0 => {}
-        removed => spec.minimum = spec.minimum.saturating_sub(removed).max(1),
+    let removed = removed_after_success(state, gang);
+    if removed > 0 {
+        spec.minimum = spec.minimum.saturating_sub(removed).max(1);
     }
     spec
 }
@@ -43,8 +43,9 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
 /// a PodGroup may have more Jobs after them.
 fn removed_after_success(state: &ClusterState, gang: &Gang) -> u32 {
     let jobs = state.jobs_of(gang);
-    let jobs = jobs.filter(|job| runs_at_once(job) && job.succeeded < job.parallelism);
-    let removed = jobs.filter(|job| job.succeeded > 0).map(|job| {
+    let jobs =
+        jobs.filter(|job| runs_at_once(job) && (1..job.parallelism).contains(&job.succeeded));
+    let removed = jobs.map(|job| {
         let members = gang.members.iter().map(|pod| &state.pods[*pod]);
         let members = members.filter(|pod| pod.owner().is_some_and(|owner| owner.uid == job.uid));
         let (mut there, mut succeeded) = (0u32, 0u32);

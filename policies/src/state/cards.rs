@@ -106,7 +106,7 @@ pub(crate) struct Fitting {
 #[derive(Debug, Clone, Copy)]
 struct Asked<'a> {
     need: &'a CardNeed,
-    /// Nobody may use the card.
+    /// Whether the card has to be idle: no pod may hold a part of it.
     idle: bool,
 }
 
@@ -212,9 +212,8 @@ impl Size {
         rooms.iter().map(|(_, room)| *room).min().unwrap_or(0)
     }
 
-    /// As [`Size::fits`], and whether a container may have several parts of the card: instances,
-    /// but
-    /// not where nobody may use the card beside it.
+    /// As [`Size::fits`], and whether a container may have several parts of the card: instances
+    /// are several parts, unless the card has to be idle.
     fn fits_of(&self, used: Used, asked: Asked<'_>) -> Fits {
         let fits = self.fits(used, asked.need);
         match asked.idle {
@@ -222,6 +221,11 @@ impl Size {
             true if used.slots > 0 => (0, false),
             true => (fits.min(1), false),
         }
+    }
+
+    /// The cell of the card, beside [`Size::fits_of`].
+    fn fits_in_cell(&self, used: Used, asked: Asked<'_>) -> (u32, Fits) {
+        (self.cell, self.fits_of(used, asked))
     }
 
     /// What a request takes of the card beside what is used, and the instance if the card is in MIG
@@ -502,10 +506,8 @@ impl Cards {
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
             return self.pods_with_several(terms, most);
         }
-        let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, used))| {
-            (size.cell, size.fits_of(used, Asked::new(request, terms)))
-        });
+        let (fits, asked) = (self.allowed(terms), Asked::new(request, terms));
+        let fits = fits.map(|(_, (_, size, used))| size.fits_in_cell(used, asked));
         pods_on(fits, request.count(), terms)
     }
 
@@ -527,10 +529,8 @@ impl Cards {
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
             return self.pods_with_several_empty(terms);
         }
-        let fits = self.allowed(terms);
-        let idle = Used::default();
-        let fits = fits
-            .map(|(_, (_, size, _))| (size.cell, size.fits_of(idle, Asked::new(request, terms))));
+        let (fits, asked) = (self.allowed(terms), Asked::new(request, terms));
+        let fits = fits.map(|(_, (_, size, _))| size.fits_in_cell(Used::default(), asked));
         pods_on(fits, request.count(), terms)
     }
 

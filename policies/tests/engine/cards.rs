@@ -212,12 +212,9 @@ fn the_fragmentation_of_the_cluster_is_that_of_its_nodes() {
 fn ruled(name: &str, rules: Vec<CardRule>) -> Sketch<PodFacts> {
     pod(name, 0)
         .cards(CardNeed::fraction(300, 10))
-        .shape(move |shape| {
-            shape.card_terms = CardTerms {
-                rules: rules.clone(),
-                ..CardTerms::default()
-            }
-            .boxed();
+        .card_terms(CardTerms {
+            rules,
+            ..CardTerms::default()
         })
 }
 
@@ -284,12 +281,9 @@ fn a_pod_that_says_so_packs_or_spreads_its_cards_whatever_the_placement() {
             );
             let part = CardNeed::fraction(300, 10);
             world.then(pod("a", 0).cards(part).on("n1").holds(&["1"]));
-            world.then(ruled("b", vec![]).shape(move |shape| {
-                shape.card_terms = CardTerms {
-                    order: vec![order],
-                    ..CardTerms::default()
-                }
-                .boxed();
+            world.then(ruled("b", vec![]).card_terms(CardTerms {
+                order: vec![order],
+                ..CardTerms::default()
             }));
             assert_eq!(world.cards_of("b"), [expected], "{placement:?}");
         }
@@ -321,18 +315,15 @@ fn cards_of_a_node_are_left_alone_while_hamis_own_scheduler_gives_them_away() {
 #[test]
 fn several_containers_share_a_card_and_are_told_what_they_lack() {
     let several = |name: &str, needs: Vec<CardNeed>| {
+        let container = |need: &CardNeed| ContainerCards {
+            role: ContainerRole::Main,
+            need: *need,
+        };
         pod(name, 0)
             .cards(needs.first().copied())
-            .shape(move |shape| {
-                let container = |need: &CardNeed| ContainerCards {
-                    role: ContainerRole::Main,
-                    need: *need,
-                };
-                shape.card_terms = CardTerms {
-                    containers: needs.iter().map(container).collect(),
-                    ..CardTerms::default()
-                }
-                .boxed();
+            .card_terms(CardTerms {
+                containers: needs.iter().map(container).collect(),
+                ..CardTerms::default()
             })
     };
     let fraction = |thousandths, mib| CardNeed::fraction(thousandths, mib).unwrap();

@@ -7,23 +7,24 @@ use gpu_batch_policies::facts::{
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_testing::{Sketch, World, gang, names, node, pod};
 
+/// Attaches the cards of a node to these NUMA nodes.
+fn attach(node: &mut NodeFacts, cells: &[u32]) {
+    for (card, cell) in node.cards.iter_mut().zip(cells) {
+        card.numa = *cell;
+    }
+}
+
 /// A node with cards in these NUMA nodes.
 fn in_cells(name: &str, cells: &[u32]) -> Sketch<NodeFacts> {
-    node(name, 0).cards(cells.len(), 100).with(|node| {
-        for (card, cell) in node.cards.iter_mut().zip(cells) {
-            card.numa = *cell;
-        }
-    })
+    let node = node(name, 0).cards(cells.len(), 100);
+    node.with(|node| attach(node, cells))
 }
 
 /// Pods that ask for cards, all of a container from one NUMA node.
 fn bound(name: &str, need: Option<CardNeed>) -> Sketch<PodFacts> {
-    pod(name, 0).cards(need).shape(|shape| {
-        shape.card_terms = CardTerms {
-            in_one_cell: true,
-            ..CardTerms::default()
-        }
-        .boxed();
+    pod(name, 0).cards(need).card_terms(CardTerms {
+        in_one_cell: true,
+        ..CardTerms::default()
     })
 }
 
@@ -162,12 +163,9 @@ fn linked(name: &str, cards: usize, links: &'static [(u16, u16, u32)]) -> Sketch
 
 /// Pods whose cards are chosen by these words.
 fn ordered(name: &str, need: Option<CardNeed>, order: &[CardOrder]) -> Sketch<PodFacts> {
-    pod(name, 0).cards(need).shape(|shape| {
-        shape.card_terms = CardTerms {
-            order: order.to_vec(),
-            ..CardTerms::default()
-        }
-        .boxed();
+    pod(name, 0).cards(need).card_terms(CardTerms {
+        order: order.to_vec(),
+        ..CardTerms::default()
     })
 }
 
@@ -255,13 +253,8 @@ fn words_about_the_choice_count_in_their_order() {
         (&[Numa, Binpack], ["2", "3"]),
         (&[Spread], ["0", "2"]),
     ] {
-        let mut world = World::of(
-            linked("n1", 4, &[(0, 3, 200), (0, 1, 20), (0, 2, 10)]).with(|node| {
-                for (card, cell) in node.cards.iter_mut().zip([0, 0, 1, 1]) {
-                    card.numa = cell;
-                }
-            }),
-        );
+        let node = linked("n1", 4, &[(0, 3, 200), (0, 1, 20), (0, 2, 10)]);
+        let mut world = World::of(node.with(|node| attach(node, &[0, 0, 1, 1])));
         let used = |thousandths| CardNeed::new(1, thousandths, CardMemory::Mib(10));
         world.then(pod("x", 0).cards(used(300)).on("n1").holds(&["1"]));
         world.then(pod("y", 0).cards(used(400)).on("n1").holds(&["3"]));
@@ -272,12 +265,8 @@ fn words_about_the_choice_count_in_their_order() {
 
 #[test]
 fn links_count_inside_a_numa_node_and_for_each_of_several_containers() {
-    let cells = |node: &mut NodeFacts| {
-        for (number, card) in node.cards.iter_mut().enumerate() {
-            card.numa = u32::from(number == 0);
-        }
-    };
-    let mut world = World::of(linked("n1", 4, PAIRS).with(cells));
+    let node = linked("n1", 4, PAIRS).with(|node| attach(node, &[1, 0, 0, 0]));
+    let mut world = World::of(node);
     world.then(bound("a", CardNeed::whole(2, 0)));
     assert_eq!(world.cards_of("a"), ["1", "2"]);
     // The first of two containers gets the pair, the second one of the rest.
@@ -286,13 +275,14 @@ fn links_count_inside_a_numa_node_and_for_each_of_several_containers() {
         need: CardNeed::whole(count, 0).unwrap(),
     };
     let mut world = World::of(linked("n1", 4, &[(2, 3, 200)]));
-    world.then(pod("b", 0).cards(CardNeed::whole(2, 0)).shape(|shape| {
-        shape.card_terms = CardTerms {
-            containers: vec![main(2), main(1)],
-            ..CardTerms::default()
-        }
-        .boxed();
-    }));
+    world.then(
+        pod("b", 0)
+            .cards(CardNeed::whole(2, 0))
+            .card_terms(CardTerms {
+                containers: vec![main(2), main(1)],
+                ..CardTerms::default()
+            }),
+    );
     assert_eq!(world.cards_of("b"), ["0", "2", "3"]);
 }
 
@@ -315,12 +305,9 @@ fn links_leave_room_for_as_many_further_pods() {
 fn a_pod_gets_cards_that_nobody_uses_and_others_may_share_them_later() {
     let idle = |name: &str, count: u64| {
         let need = CardNeed::new(count, 100, CardMemory::Mib(10));
-        pod(name, 0).cards(need).shape(|shape| {
-            shape.card_terms = CardTerms {
-                idle: true,
-                ..CardTerms::default()
-            }
-            .boxed();
+        pod(name, 0).cards(need).card_terms(CardTerms {
+            idle: true,
+            ..CardTerms::default()
         })
     };
     let part = CardNeed::new(1, 100, CardMemory::Mib(10));

@@ -139,7 +139,7 @@ fn containers_count_by_what_they_use_at_a_time() {
         let largest = containers.iter().map(|(_, need)| *need);
         let largest = largest.max_by_key(CardNeed::thousandths).unwrap();
         let several = asking("a", largest);
-        world.then(several.shape(|shape| shape.card_terms = terms.clone().boxed()));
+        world.then(several.card_terms(terms));
         assert!(world.is_placed("a"), "{containers:?}");
         assert_eq!(held(&mut world, GPU), expected, "{containers:?}");
     }
@@ -215,7 +215,7 @@ fn instances_of_mig_count_by_memory_slices() {
             modes: CardModes::Mig,
             ..CardTerms::default()
         };
-        world.then(asking("a", need).shape(|shape| shape.card_terms = terms.clone().boxed()));
+        world.then(asking("a", need).card_terms(terms));
         assert!(world.is_placed("a"), "{need:?}");
         assert_eq!(held(&mut world, GPU), expected, "{need:?}");
     }

@@ -34,12 +34,9 @@ fn hami(name: &str, cut: usize, shared: usize) -> Sketch<NodeFacts> {
 /// A pod that asks for so many cards with so much memory each.
 fn asking(name: &str, count: u64, mib: u64, modes: CardModes) -> Sketch<PodFacts> {
     let need = CardNeed::new(count, 0, CardMemory::Mib(mib));
-    pod(name, count).cards(need).shape(|shape| {
-        shape.card_terms = CardTerms {
-            modes,
-            ..CardTerms::default()
-        }
-        .boxed();
+    pod(name, count).cards(need).card_terms(CardTerms {
+        modes,
+        ..CardTerms::default()
     })
 }
 
@@ -120,17 +117,14 @@ fn each_container_has_instances_of_its_own() {
     let mut world = World::of(hami("n1", 1, 0));
     let need = CardNeed::new(1, 0, CardMemory::Mib(8_000)).unwrap();
     let container = |role| ContainerCards { role, need };
-    world.then(small("a").shape(|shape| {
-        shape.card_terms = CardTerms {
-            containers: vec![
-                container(ContainerRole::Init),
-                container(ContainerRole::Main),
-                container(ContainerRole::Main),
-            ],
-            modes: CardModes::Mig,
-            ..CardTerms::default()
-        }
-        .boxed();
+    world.then(small("a").card_terms(CardTerms {
+        containers: vec![
+            container(ContainerRole::Init),
+            container(ContainerRole::Main),
+            container(ContainerRole::Main),
+        ],
+        modes: CardModes::Mig,
+        ..CardTerms::default()
     }));
     assert_eq!(
         held(&world, "a"),

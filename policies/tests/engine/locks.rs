@@ -98,16 +98,13 @@ fn each_container_is_told_its_own_cards() {
     world.then((
         hami("n1"),
         sharing("a")
-            .shape(|shape| {
-                shape.card_terms = CardTerms {
-                    containers: vec![
-                        container(ContainerRole::Init, need(1, 700, 300)),
-                        container(ContainerRole::Main, need(2, 300, 500)),
-                        container(ContainerRole::Main, need(1, 400, 500)),
-                    ],
-                    ..CardTerms::default()
-                }
-                .boxed();
+            .card_terms(CardTerms {
+                containers: vec![
+                    container(ContainerRole::Init, need(1, 700, 300)),
+                    container(ContainerRole::Main, need(2, 300, 500)),
+                    container(ContainerRole::Main, need(1, 400, 500)),
+                ],
+                ..CardTerms::default()
             })
             .with(|pod| {
                 pod.card_entries = CardEntries {

@@ -3,7 +3,6 @@
 //! Manager, and not by the engine's code.
 
 use super::{Cluster, Task};
-use crate::api_server::Name;
 use crate::objects::GPU;
 use crate::random::Random;
 use gpu_batch_policies::event::{Kind, Object};
@@ -34,12 +33,7 @@ pub(super) enum Aligned {
 impl Cluster {
     /// What the kubelet of a node aligns; `None`: nothing.
     pub(crate) fn numa(&self, node: &str) -> Option<&NumaFacts> {
-        let name = Name {
-            kind: Kind::Numa,
-            namespace: "".into(),
-            name: node.into(),
-        };
-        match &self.api.get(&name)?.object {
+        match self.object(Kind::Numa, node)? {
             Object::Numa(facts) => Some(facts),
             _ => None,
         }

@@ -105,12 +105,7 @@ impl Cluster {
     }
 
     fn class(&self, name: &str) -> Option<&StorageClassFacts> {
-        let name = Name {
-            kind: CLASS,
-            namespace: "".into(),
-            name: name.into(),
-        };
-        match &self.api.get(&name)?.object {
+        match self.object(CLASS, name)? {
             Object::Storage(StorageFacts::Class(class)) => Some(class),
             _ => None,
         }

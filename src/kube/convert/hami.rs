@@ -12,6 +12,7 @@ mod links;
 mod lock;
 mod register;
 mod request;
+mod text;
 
 pub use allocation::CardContainers;
 pub(crate) use allocation::{NODE as NODE_OF_CARDS, annotations as annotations_of_cards};

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use gpu_batch_testing::{BIND_PHASE, CARD_LOCK, DevicePlugin, Given, ServedPod};
 use serde_json::{Value, json};
 
+use super::{INSTANCES, unlock};
 use crate::cluster::Cluster;
-
-const RESERVED: &str = "hami.io/vgpu-mig-allocations";
 
 type Annotations = BTreeMap<String, String>;
 
@@ -30,7 +29,7 @@ fn asked(pod: &Value) -> Vec<usize> {
 
 /// The places of the containers for which instances of MIG are reserved.
 fn reserved(annotations: &Annotations) -> Vec<usize> {
-    let Some(text) = annotations.get(RESERVED) else {
+    let Some(text) = annotations.get(INSTANCES) else {
         return Vec::new();
     };
     let listed: Vec<Value> = serde_json::from_str(text).unwrap();
@@ -57,32 +56,37 @@ fn served(pod: &Value) -> ((String, String), ServedPod) {
 
 /// A kubelet asks the plugin of its node for the cards of the pod that is bound and has none yet,
 /// one container after the other. Returns whether there was such a pod.
-pub(super) async fn serve(cluster: &Cluster, name: &str) -> bool {
+pub(super) async fn serve(cluster: &Cluster, node: &str) -> bool {
     let pods = cluster.list("/api/v1/pods").await.unwrap();
-    let path = format!("/api/v1/nodes/{name}");
-    let node = cluster.get(&path).await.unwrap();
-    let annotations = annotations_of(&node);
+    let path = format!("/api/v1/nodes/{node}");
+    let annotations = annotations_of(&cluster.get(&path).await.unwrap());
     let unserved = |pod: &&Value| {
-        pod["spec"]["nodeName"] == name
+        pod["spec"]["nodeName"] == node
             && pod["metadata"]["annotations"][BIND_PHASE] == "allocating"
     };
     let waiting: Vec<&Value> = pods.iter().filter(unserved).collect();
     assert!(
         waiting.len() <= 1,
-        "bound to {name} at a time: {waiting:#?}"
+        "bound to {node} at a time: {waiting:#?}"
     );
     let Some(pod) = waiting.first() else {
         return false;
     };
+    let Some(lock) = annotations.get(CARD_LOCK) else {
+        panic!("bound without a lock: {pod:#}");
+    };
+    let (time, _) = lock.split_once(',').unwrap();
+    assert!(time.len() == 20 && time.ends_with('Z'), "{lock}");
+    assert_eq!(pod["metadata"]["annotations"]["hami.io/vgpu-node"], node);
+    assert!(pod["metadata"]["annotations"]["hami.io/bind-time"].is_string());
     let mut plugin = DevicePlugin {
-        node: name.into(),
-        lock: annotations.get(CARD_LOCK).cloned(),
+        node: node.into(),
+        lock: Some(lock.clone()),
         pods: pods.iter().map(served).collect(),
         is_mig: annotations
             .values()
             .any(|value| value.contains(r#""mode":"mig""#)),
     };
-    assert!(plugin.lock.is_some(), "bound without a lock: {pod:#}");
     for (container, slots) in asked(pod).into_iter().enumerate() {
         if slots == 0 {
             continue;
@@ -104,7 +108,6 @@ pub(super) async fn serve(cluster: &Cluster, name: &str) -> bool {
     let changed = json!({"metadata": {"annotations": now.annotations}});
     let of_pod = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     cluster.merge(&of_pod, &changed).await;
-    let unlocked = json!({"metadata": {"annotations": {CARD_LOCK: null}}});
-    cluster.merge(&path, &unlocked).await;
+    unlock(cluster, node).await;
     true
 }

@@ -41,7 +41,7 @@ fn profiles() -> Vec<MigProfile> {
 }
 
 /// A need, the modes of cards that will do, and whether all cards have to be in one cell, and
-/// nobody may use them.
+/// have to be idle.
 type Request = (CardNeed, CardModes, bool, bool);
 
 /// A pod that asks for cards.
@@ -58,8 +58,7 @@ fn asking_of(number: u32, (need, modes, in_one_cell, idle): Request) -> PodFacts
 }
 
 /// One node with a card, one with two, and one with more, of which one is closed and three are in
-/// MIG
-/// mode. Every other card is in another cell.
+/// MIG mode. Every other card is in another cell.
 fn nodes() -> impl Iterator<Item = Object> {
     let node = |number: u32| NodeFacts {
         cards: (0..=number)

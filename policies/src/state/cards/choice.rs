@@ -5,7 +5,7 @@
 
 use super::combination::{Combinations, Criterion};
 use super::links::Links;
-use super::room::{Further, Positions, parts_of_one, usable};
+use super::room::{Further, Positions, parts_of_one};
 use super::{Fitting, is_bound};
 use crate::facts::{CardOrder, CardTerms};
 use smallvec::SmallVec;
@@ -87,7 +87,7 @@ pub(super) fn cells_by_cost(cards: &[Fitting], count: u16) -> SmallVec<[CellCard
     cells.retain(|cell| parts_of_one(cell) >= u64::from(count));
     cells.sort_by_key(|cell| {
         let parts = cell.iter().flat_map(|card| {
-            let most = usable(card.fits, 1).min(count.into());
+            let most = card.parts().min(count.into());
             (0..most).map(|_| u128::from(card.cost))
         });
         let cost: u128 = parts.take(count.into()).sum();
@@ -108,7 +108,7 @@ fn first_that_spoil_nothing(cards: &[Fitting], count: u16) -> Positions {
     let mut chosen = Positions::new();
     for card in cards {
         let is_needed = further.need(card);
-        for _ in 0..parts_of_one(core::slice::from_ref(card)) {
+        for _ in 0..card.parts() {
             if chosen.len() == usize::from(count) || is_needed && spare == 0 {
                 break;
             }

@@ -111,7 +111,7 @@ impl<'a> Combinations<'a> {
         self.candidates.clear();
         for card in cards {
             let candidate = self.candidate(card, further.need(card));
-            let most = parts_of_one(core::slice::from_ref(card)).min(self.count.into());
+            let most = card.parts().min(self.count.into());
             self.candidates.extend((0..most).map(|_| candidate));
         }
         let least = |of: fn(&Candidate) -> i64| self.candidates.iter().map(of).min().unwrap_or(0);
@@ -136,9 +136,7 @@ impl<'a> Combinations<'a> {
         };
         let is_cut = card.loss.is_some();
         let in_cell = self.all.iter().filter(|other| other.cell == card.cell);
-        let crowd: u64 = in_cell
-            .map(|other| parts_of_one(core::slice::from_ref(other)))
-            .sum();
+        let crowd: u64 = in_cell.map(Fitting::parts).sum();
         Candidate {
             position: card.position,
             cell: card.cell,
@@ -160,7 +158,7 @@ impl<'a> Combinations<'a> {
         let missing = usize::from(self.count) - self.chosen.len();
         if missing == 0 {
             let key = self.key(&sums);
-            if self.best.as_ref().is_none_or(|(best, _)| key < *best) {
+            if self.is_better(&key) {
                 let chosen = self.chosen.iter();
                 let positions = chosen.map(|index| self.candidates[*index].position);
                 self.best = Some((key, positions.collect()));
@@ -183,17 +181,18 @@ impl<'a> Combinations<'a> {
             self.steps -= 1;
             let with = self.with(sums, &card);
             let best_key = self.key(&self.at_least(with, missing - 1, next));
-            if self
-                .best
-                .as_ref()
-                .is_some_and(|(best, _)| best_key >= *best)
-            {
-                continue;
+            if self.is_better(&best_key) {
+                self.chosen.push(next);
+                self.add_to(next + 1, with);
+                self.chosen.pop();
             }
-            self.chosen.push(next);
-            self.add_to(next + 1, with);
-            self.chosen.pop();
         }
+    }
+
+    /// Whether a combination with this key is better than the best one so far.
+    fn is_better(&self, key: &Key) -> bool {
+        let best = self.best.as_ref();
+        best.is_none_or(|(best, _)| key < best)
     }
 
     /// The sums with one more card.

@@ -26,7 +26,7 @@ pub(super) fn pods_that_fit(fits: impl Iterator<Item = Fits>, count: u16) -> u64
 }
 
 /// How many parts of a card so many pods can use.
-pub(super) fn usable((fits, several): Fits, pods: u64) -> u64 {
+fn usable((fits, several): Fits, pods: u64) -> u64 {
     if several { fits } else { fits.min(pods) }
 }
 
@@ -34,9 +34,16 @@ pub(super) fn usable((fits, several): Fits, pods: u64) -> u64 {
 /// is there as often.
 pub(super) type Positions = SmallVec<[usize; 8]>;
 
+impl Fitting {
+    /// How many parts one container can have of the card.
+    pub(super) fn parts(&self) -> u64 {
+        usable(self.fits, 1)
+    }
+}
+
 /// How many parts one container can have of these cards.
 pub(super) fn parts_of_one(cards: &[Fitting]) -> u64 {
-    cards.iter().map(|card| usable(card.fits, 1)).sum()
+    cards.iter().map(Fitting::parts).sum()
 }
 
 /// The further pods for which there is room beside one that chooses.

@@ -222,9 +222,10 @@ impl<Price: FnMut(&mut [Fitting])> Search<'_, Price> {
         fitting.sort_by_key(|card| card.cost);
         let mut groups = match is_bound(Some(self.terms)) {
             true => cells_by_cost(&fitting, need.count()),
-            false => core::iter::once(fitting.clone())
-                .filter(|all| parts_of_one(all) >= u64::from(need.count()))
-                .collect(),
+            false => {
+                let are_enough = parts_of_one(&fitting) >= u64::from(need.count());
+                are_enough.then(|| fitting.clone()).into_iter().collect()
+            }
         };
         let liking = Liking::of(Some(self.terms), need.count(), self.links);
         if self.combined > 0 && liking.is_about_combinations() {
@@ -239,7 +240,7 @@ impl<Price: FnMut(&mut [Fitting])> Search<'_, Price> {
         let rooms = &self.rooms;
         let fit = |card: &Fitting| Fit {
             room: rooms.partition_point(|room| room.position < card.position),
-            most: parts_of_one(core::slice::from_ref(card)),
+            most: card.parts(),
         };
         let groups = groups.iter();
         groups
@@ -453,12 +454,8 @@ impl Cards {
         let mut containers = terms.containers.iter();
         let alone = |container: &&ContainerCards| {
             let rooms = self.rooms(terms).into_iter();
-            let fits = rooms.map(|room| {
-                let fits = room
-                    .size
-                    .fits_of(room.used, Asked::new(&container.need, Some(terms)));
-                (room.size.cell, fits)
-            });
+            let asked = Asked::new(&container.need, Some(terms));
+            let fits = rooms.map(|room| room.size.fits_in_cell(room.used, asked));
             pods_on(fits, container.need.count(), Some(terms)) == 0
         };
         let lacking = containers.find(alone);

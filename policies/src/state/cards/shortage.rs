@@ -56,13 +56,9 @@ impl Cards {
     fn shortage_of_places(&self, request: &CardNeed, terms: Option<&CardTerms>) -> CardShortage {
         let open = self.allowed(terms);
         let open = open.filter(|(_, (_, size, _))| size.is_open);
+        let asked = Asked::new(request, terms);
         let idle: SmallVec<[(u32, Fits); 8]> = open
-            .map(|(_, (_, size, _))| {
-                (
-                    size.cell,
-                    size.fits_of(Used::default(), Asked::new(request, terms)),
-                )
-            })
+            .map(|(_, (_, size, _))| size.fits_in_cell(Used::default(), asked))
             .collect();
         if idle.is_empty() {
             return CardShortage::Room;
@@ -81,14 +77,14 @@ impl Cards {
         is_bound(terms) && pods_that_fit(fits, request.count()) > 0
     }
 
-    /// Whether there is room enough, but others use cards that nobody may use.
+    /// Whether there is room enough, but pods hold parts of cards that have to be idle.
     fn are_in_use(&self, request: &CardNeed, terms: Option<&CardTerms>) -> bool {
         let shared = Asked {
             need: request,
             idle: false,
         };
         let fits = self.allowed(terms);
-        let fits = fits.map(|(_, (_, size, used))| (size.cell, size.fits_of(used, shared)));
+        let fits = fits.map(|(_, (_, size, used))| size.fits_in_cell(used, shared));
         Asked::new(request, terms).idle && pods_on(fits, request.count(), terms) > 0
     }
 

@@ -1,4 +1,5 @@
-//! What is free of a card that HAMi shares, worked out from what pods hold.
+//! The room that a card of HAMi has left: its slots, computing power, memory and places for
+//! instances of MIG, less those of the pods that hold parts of it.
 
 use crate::cluster::Cluster;
 use crate::scenario::Part;

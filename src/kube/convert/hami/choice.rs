@@ -3,6 +3,7 @@
 //!
 //! Source: `CheckType`, `CheckUUID` and `DeviceUsageList.Less` of HAMi's scheduler.
 
+use super::text::truth;
 use crate::kube::convert::keys;
 use crate::kube::convert::limits;
 use crate::kube::convert::problems::{Problems, shortened};
@@ -90,10 +91,9 @@ pub(in crate::kube::convert) fn text_of(rule: &CardRule) -> usize {
     }
 }
 
-/// Whether all cards of each container have to be in one NUMA node. The words are those of Go.
+/// Whether all cards of each container have to be in one NUMA node.
 pub(in crate::kube::convert) fn is_bound_to_numa(annotations: &Annotations) -> bool {
-    let value = annotations.get(NUMA_BIND);
-    value.is_some_and(|value| ["1", "t", "T", "true", "True", "TRUE"].contains(&value))
+    annotations.get(NUMA_BIND).and_then(truth) == Some(true)
 }
 
 /// Which cards a pod takes, if it says so: several words with commas between them, the first one
@@ -150,10 +150,8 @@ pub(in crate::kube::convert) fn note_unknown_numa_bind(
     annotations: &Annotations,
     notes: &mut Problems,
 ) {
-    let known = ["0", "f", "F", "false", "False", "FALSE"];
     if let Some(value) = annotations.get(NUMA_BIND)
-        && !known.contains(&value)
-        && !is_bound_to_numa(annotations)
+        && truth(value).is_none()
     {
         let note = format_args!(
             "`{}` means nothing: the cards of a container may be in several NUMA nodes, as with \

@@ -11,7 +11,8 @@
 //! changed after the binding.
 
 use super::register::Slices;
-use crate::kube::convert::problems::{Problems, in_plain_words, shortened};
+use super::text::{from_json, limited};
+use crate::kube::convert::problems::{Problems, shortened};
 use crate::kube::convert::{keys, limits};
 use crate::kube::objects::{Pod, null_is_default};
 use gpu_batch_policies::facts::{CardPart, MigInstance};
@@ -109,16 +110,10 @@ fn read(text: &str) -> Result<BTreeMap<Box<str>, Vec<MigInstance>>, String> {
 }
 
 fn entries(text: &str) -> Result<Vec<Entry>, String> {
-    if text.len() > limits::ANNOTATION_TEXT {
-        return Err(format!("is more than {} bytes", limits::ANNOTATION_TEXT));
-    }
-    if text.is_empty() {
+    if limited(text)?.is_empty() {
         return Ok(Vec::new());
     }
-    // Through `Value`, since the last one of two fields of one name counts.
-    let read = serde_json::from_str::<Value>(text).and_then(serde_json::from_value);
-    let read: Result<Option<Vec<Entry>>, _> = read;
-    let entries = read.map_err(|error| in_plain_words(&error.to_string()))?;
+    let entries: Option<Vec<Entry>> = from_json(text)?;
     Ok(entries.unwrap_or_default())
 }
 

@@ -7,8 +7,9 @@
 //! The plugin measures each pair in both directions. Where these differ, as where one is missing,
 //! the link is of no use, and counts as none.
 
-use crate::kube::convert::problems::{Problems, in_plain_words};
-use crate::kube::convert::{keys, limits};
+use super::text::{from_json, limited};
+use crate::kube::convert::keys;
+use crate::kube::convert::problems::Problems;
 use crate::kube::objects::{Annotations, null_is_default};
 use gpu_batch_policies::facts::{CardFacts, CardLink};
 use serde::Deserialize;
@@ -44,22 +45,14 @@ pub(in crate::kube::convert) fn links(
         return Vec::new();
     };
     let mut note = |problem: String| problems.push(keys::annotation(SCORES), problem);
-    match entries(text).and_then(|entries| scores(&entries, cards, &mut note)) {
+    let entries = limited(text).and_then(from_json::<Vec<Entry>>);
+    match entries.and_then(|entries| scores(&entries, cards, &mut note)) {
         Ok(scores) => symmetric(&scores, cards, &mut note),
         Err(error) => {
             note(error);
             Vec::new()
         }
     }
-}
-
-fn entries(text: &str) -> Result<Vec<Entry>, String> {
-    if text.len() > limits::ANNOTATION_TEXT {
-        return Err(format!("is more than {} bytes", limits::ANNOTATION_TEXT));
-    }
-    // Through `Value`, since the last one of two fields of one name counts.
-    let read = serde_json::from_str::<Value>(text).and_then(serde_json::from_value);
-    read.map_err(|error| in_plain_words(&error.to_string()))
 }
 
 /// The scores that make sense. The first card that the register does not list is a problem, and so

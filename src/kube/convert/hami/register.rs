@@ -21,14 +21,14 @@
 //!
 //! The order of the cards differs from one writing to the next.
 
-use crate::kube::convert::problems::{Problems, in_plain_words};
+use super::text::{from_json, limited, truth};
+use crate::kube::convert::problems::Problems;
 use crate::kube::convert::{keys, limits};
 use crate::kube::objects::{Annotations, null_is_default};
 use gpu_batch_policies::facts::{
     CardClosed, CardFacts, HAMI_REGISTER, MIG_SLICES, MigPlacement, MigProfile,
 };
 use serde::Deserialize;
-use serde_json::Value;
 
 /// The annotation in which administrators name cards that take no new pods, with commas between
 /// them.
@@ -161,15 +161,10 @@ fn is_json(register: &str) -> bool {
 }
 
 fn entries(text: &str) -> Result<Vec<Entry>, String> {
-    if text.len() > limits::ANNOTATION_TEXT {
-        return Err(format!("is more than {} bytes", limits::ANNOTATION_TEXT));
+    match is_json(limited(text)?) {
+        true => from_json(text),
+        false => records(text),
     }
-    if !is_json(text) {
-        return records(text);
-    }
-    // Through `Value`, since the last one of two fields of one name counts.
-    let read = serde_json::from_str::<Value>(text).and_then(serde_json::from_value);
-    read.map_err(|error| in_plain_words(&error.to_string()))
 }
 
 fn records(text: &str) -> Result<Vec<Entry>, String> {
@@ -201,7 +196,8 @@ fn record(text: &str) -> Result<Entry, String> {
         model: (*model).into(),
         numa: number(numa)?,
         mode: mode.into(),
-        health: truth(health)?,
+        health: truth(health)
+            .ok_or_else(|| format!("has `{health}` where true or false is due"))?,
         profiles: Vec::new(),
     })
 }
@@ -209,14 +205,6 @@ fn record(text: &str) -> Result<Entry, String> {
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("has `{text}` where a number is due"))
-}
-
-fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
-        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
-        _ => Err(format!("has `{text}` where true or false is due")),
-    }
 }
 
 /// A card that makes sense. Annotations of pods name cards by their ids, between separators.
