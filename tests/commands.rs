@@ -110,12 +110,12 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
     for (suite, names) in [
         (
             "engine",
-            "throughput, cards, gang, domains, sub-groups, events, reservations, journal, queues, \
-             search, victims, extender, relations",
+            "throughput, cards, choosing, gang, domains, sub-groups, events, reservations, journal, \
+             queues, search, victims, extender, relations",
         ),
         (
             "live",
-            "single pods, many gangs, one gang, reclaim, restart, kube-scheduler",
+            "single pods, many gangs, one gang, reclaim, cards, restart, kube-scheduler",
         ),
         (
             "simulate",

@@ -486,7 +486,7 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
         if table.cursor != state.changes.end() || table.relation_stamp != state.relation_stamp(id) {
             continue;
         }
-        let view = state.view_anew(id);
+        let (view, searched) = (state.view_anew(id), state.lanes.searched(id));
         let mut total = 0u64;
         for (id, node) in state.nodes.iter() {
             let fits = if table.is_eligible(id) {
@@ -501,6 +501,12 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
                     "a table counts {} on node {}, {fits} fit",
                     table.count(id),
                     node.name
+                ));
+            }
+            if fits > 0 && searched.passes(node) {
+                let name = &node.name;
+                found.push(format!(
+                    "searches begin behind node {name}, where {fits} fit"
                 ));
             }
         }

@@ -9,7 +9,7 @@ use crate::ids::{ClassId, NodeId, PodId};
 use crate::place::Scope;
 use crate::resources::amount_of;
 use crate::state::ClusterState;
-use crate::state::lanes::{Bucket, Lane};
+use crate::state::lanes::{Bucket, FULL, FreeKey, Lane};
 use alloc::vec::Vec;
 
 /// The place of a gang's only pod, or why it has none. `None`: the general way must answer, because
@@ -141,11 +141,15 @@ fn first_fit(
     let buckets = state.lanes.get(lane)?;
     let table = state.table_as_of(class)?;
     let limited = request.is_limited(state);
-    let mut visited = 0u64;
-    let mut fits = |bucket: &Bucket| {
+    let (mut visited, mut first_open) = (0u64, None);
+    let mut fits = |(key, bucket): (&FreeKey, &Bucket)| {
         bucket.iter().map(|(_, node)| *node).find(|node| {
             visited += 1;
-            table.count(*node) > 0 && !(limited && request.model_allows(state, class, *node) == 0)
+            if table.count(*node) == 0 {
+                return false;
+            }
+            first_open.get_or_insert(*key);
+            !(limited && request.model_allows(state, class, *node) == 0)
         })
     };
     let least = match lane {
@@ -153,14 +157,17 @@ fn first_fit(
             let class = &state.classes[class];
             [amount_of(&class.requests, class.primary), 0, 0]
         }
-        Lane::Cards | Lane::Beside => [0, 0, 0],
+        Lane::Cards | Lane::Beside => FreeKey::default(),
     };
-    let mut open = buckets.range(least..).map(|(_, bucket)| bucket);
-    let found = if placement == Placement::Spread {
-        open.rev().find_map(&mut fits)
-    } else {
-        open.find_map(&mut fits)
+    let mut open = buckets.range(least.max(state.lanes.searched(class).start(lane))..);
+    let found = match placement {
+        Placement::Spread => open.rev().find_map(&mut fits),
+        _ => open.find_map(&mut fits),
     };
     *work += visited;
+    if placement != Placement::Spread {
+        let from = first_open.unwrap_or(FULL);
+        state.lanes.searched_mut(class).note(lane, from);
+    }
     found
 }

@@ -42,6 +42,11 @@ pub(crate) struct Cards {
     cards: SmallVec<[Card; 8]>,
     /// How many of the cards the node names.
     named: usize,
+    /// The free part of each card, in thousandths of a card; `None`: the node does not name it.
+    /// This is kept apart from the cards, since placements look at it on every node.
+    free: SmallVec<[Option<u16>; 8]>,
+    /// The free parts of all named cards together, in thousandths of a card.
+    free_thousandths: u64,
     /// How well the named cards are connected; `None`: nobody says so.
     links: Option<Box<Links>>,
     /// How many pods of each sort hold cards of the node; sorted, none zero.
@@ -324,6 +329,7 @@ impl Cards {
         }
         self.named = self.cards.iter().filter(|card| card.size.is_some()).count();
         self.forget_unused();
+        self.sum_up();
         self.links = self.read_links(facts, links);
         grew
     }
@@ -372,6 +378,7 @@ impl Cards {
             self.cards[position].used.add(part);
         }
         self.forget_unused();
+        self.sum_up();
         if parts.is_empty() {
             return;
         }
@@ -391,6 +398,7 @@ impl Cards {
             }
         }
         self.forget_unused();
+        self.sum_up();
         if parts.is_empty() {
             return;
         }
@@ -399,6 +407,19 @@ impl Cards {
             if self.sorts[position].1 == 0 {
                 self.sorts.remove(position);
             }
+        }
+    }
+
+    /// Notes what is free of each card.
+    fn sum_up(&mut self) {
+        self.free.clear();
+        self.free_thousandths = 0;
+        for card in &self.cards {
+            let size = card.size.as_ref();
+            let free = size.map(|size| size.free_thousandths(card.used));
+            self.free_thousandths += free.unwrap_or(0);
+            let free = free.map(|free| u16::try_from(free).unwrap_or(u16::MAX));
+            self.free.push(free);
         }
     }
 
@@ -420,14 +441,12 @@ impl Cards {
 
     /// The free part of each named card, in thousandths of a card.
     pub(crate) fn free(&self) -> impl Iterator<Item = u16> + '_ {
-        self.named().map(|(_, size, used)| free_of(size, used))
+        self.free.iter().copied().flatten()
     }
 
     /// The free parts of all named cards together, in thousandths of a card.
     pub(crate) fn free_thousandths(&self) -> u64 {
-        self.named()
-            .map(|(_, size, used)| size.free_thousandths(used))
-            .sum()
+        self.free_thousandths
     }
 
     /// The cards that will do and have room for what a request asks of one card. `terms`: what the
@@ -437,7 +456,7 @@ impl Cards {
         request: CardNeed,
         terms: Option<&'a CardTerms>,
     ) -> impl Iterator<Item = Fitting> + 'a {
-        let cards = self.allowed(terms);
+        let cards = self.with_free(request.thousandths(), terms);
         let fitting = cards.map(move |(position, (_, size, used))| {
             Fitting::new(position, size, used, Asked::new(&request, terms))
         });
@@ -481,15 +500,29 @@ impl Cards {
         &'a self,
         terms: Option<&'a CardTerms>,
     ) -> impl Iterator<Item = (usize, (&'a str, &'a Size, Used))> {
+        self.with_free(0, terms)
+    }
+
+    /// The named cards that a pod allows and of which at least this part is free, in thousandths of
+    /// a card.
+    fn with_free<'a>(
+        &'a self,
+        least: u16,
+        terms: Option<&'a CardTerms>,
+    ) -> impl Iterator<Item = (usize, (&'a str, &'a Size, Used))> {
         let modes = modes_of(terms);
         let rules = terms.map_or(&[][..], |terms| &terms.rules);
-        let named = self.cards.iter();
-        let named = named.filter_map(|card| Some((card, card.size.as_ref()?)));
-        let allowed = named.enumerate().filter(move |(_, (card, size))| {
-            let mut rules = rules.iter();
-            modes.allow(size.mig.is_some()) && rules.all(|rule| rule.allows(&card.id, &card.model))
-        });
-        allowed.map(|(position, (card, size))| (position, (&*card.id, size, card.used)))
+        let cards = self.cards.iter().zip(&self.free);
+        let named = cards.filter_map(|(card, free)| Some((card, (*free)?)));
+        let free = named
+            .enumerate()
+            .filter(move |(_, (_, free))| *free >= least);
+        free.filter_map(move |(position, (card, _))| {
+            let (size, mut rules) = (card.size.as_ref()?, rules.iter());
+            let is_allowed = modes.allow(size.mig.is_some())
+                && rules.all(|rule| rule.allows(&card.id, &card.model));
+            is_allowed.then_some((position, (&*card.id, size, card.used)))
+        })
     }
 
     /// How many more pods with this request fit beside the pods on the node. Where several
@@ -506,8 +539,9 @@ impl Cards {
         if let Some(terms) = terms.filter(|terms| !terms.containers.is_empty()) {
             return self.pods_with_several(terms, most);
         }
-        let (fits, asked) = (self.allowed(terms), Asked::new(request, terms));
-        let fits = fits.map(|(_, (_, size, used))| size.fits_in_cell(used, asked));
+        let cards = self.with_free(request.thousandths(), terms);
+        let asked = Asked::new(request, terms);
+        let fits = cards.map(|(_, (_, size, used))| size.fits_in_cell(used, asked));
         pods_on(fits, request.count(), terms)
     }
 

@@ -4,10 +4,11 @@
 //! Binpack reads it upwards, spread downwards; the first node that fits is the best one.
 
 use crate::facts::Amount;
-use crate::ids::{ById, NodeId, ResourceId, Slab};
+use crate::ids::{ById, ClassId, NodeId, ResourceId, Slab};
 use crate::resources::ResourceNames;
 use crate::state::node::{Node, Standing};
 use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
+use smallvec::SmallVec;
 
 /// Which nodes a lane holds, and how they are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub(crate) enum Lane {
 /// The free amounts of a node, in the order that matters in the lane.
 pub(crate) type FreeKey = [Amount; 3];
 
+/// No node has a higher key.
+pub(crate) const FULL: FreeKey = [Amount::MAX; 3];
+
 /// The nodes of one bucket, in the order of [`Node::standing`].
 pub(crate) type Bucket = BTreeSet<(Standing, NodeId)>;
 
@@ -38,7 +42,13 @@ pub(crate) struct Lanes {
     /// The nodes that have changed since a lane was last read, each once.
     changed: Vec<NodeId>,
     is_changed: ById<NodeId, bool>,
+    searched: ById<ClassId, Searched>,
 }
+
+/// The lanes that were searched upwards for a class, each with a key: nodes with a lower one had no
+/// room when the table of the class was last brought up to date.
+#[derive(Debug, Default)]
+pub(crate) struct Searched(SmallVec<[(Lane, FreeKey); 1]>);
 
 #[derive(Debug)]
 struct LaneIndex {
@@ -83,6 +93,15 @@ impl Lanes {
         self.lanes.push(index);
     }
 
+    /// Where searches for places of a class begin.
+    pub(crate) fn searched(&self, class: ClassId) -> &Searched {
+        &self.searched[class]
+    }
+
+    pub(crate) fn searched_mut(&mut self, class: ClassId) -> &mut Searched {
+        &mut self.searched[class]
+    }
+
     /// Notes that a node has another place in the lanes now, or is gone.
     pub(crate) fn note(&mut self, id: NodeId) {
         if !self.lanes.is_empty() && !core::mem::replace(&mut self.is_changed[id], true) {
@@ -91,7 +110,39 @@ impl Lanes {
     }
 }
 
+impl Searched {
+    /// The key of a lane at which a search begins.
+    pub(crate) fn start(&self, lane: Lane) -> FreeKey {
+        let mut searched = self.0.iter();
+        let known = searched.find(|(searched, _)| *searched == lane);
+        known.map_or(FreeKey::default(), |(_, key)| *key)
+    }
+
+    /// Notes that a lane was searched: no node with a key below this one has room.
+    pub(crate) fn note(&mut self, lane: Lane, key: FreeKey) {
+        match self.0.iter_mut().find(|(known, _)| *known == lane) {
+            Some(searched) => searched.1 = key,
+            None => self.0.push((lane, key)),
+        }
+    }
+
+    /// Notes that a node has room, and that its keys may have changed.
+    pub(crate) fn note_open(&mut self, node: &Node) {
+        for (lane, key) in &mut self.0 {
+            // tests plant bugs here: node-that-opens
+            *key = lane.key(node).map_or(*key, |open| open.min(*key));
+        }
+    }
+
+    /// Whether searches begin behind a node.
+    pub(crate) fn passes(&self, node: &Node) -> bool {
+        let is_below = |(lane, key): &(Lane, FreeKey)| lane.key(node).is_some_and(|at| at < *key);
+        self.0.iter().any(is_below)
+    }
+}
+
 impl Lane {
+    /// The key of a node in the lane; `None`: the lane does not hold it.
     fn key(self, node: &Node) -> Option<FreeKey> {
         node.known.as_ref()?;
         let cpu = node.free(ResourceNames::cpu());

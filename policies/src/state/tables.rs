@@ -5,6 +5,7 @@ use super::class::{Class, Table};
 use crate::facts::PodShape;
 use crate::filter::{self, Filter};
 use crate::ids::{ById, ClassId, NodeId, TallyId};
+use crate::state::lanes::Searched;
 use crate::state::relations::{ClassRelations, Stirred};
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
 
@@ -124,6 +125,10 @@ impl ClusterState {
             Some(table) => (table, false),
             None => (Box::new(self.judge_all(id)), true),
         };
+        let mut searched = match fresh {
+            true => Searched::default(),
+            false => core::mem::take(self.lanes.searched_mut(id)),
+        };
         let class = &self.classes[id];
         let view = self.view(id);
         let cursor = table.cursor;
@@ -135,6 +140,9 @@ impl ClusterState {
                 Some(most) => node.multiplicity_up_to(class, most),
             });
             table.set_count(id, fits, &self.topologies);
+            if let Some(node) = node.filter(|_| fits > 0) {
+                searched.note_open(node);
+            }
         };
         match (self.changes.since(cursor), stirred) {
             (Some(changed), Stirred::Nodes(stirred)) if !fresh => {
@@ -145,6 +153,7 @@ impl ClusterState {
         table.cursor = self.changes.end();
         table.relation_stamp = stamp;
         self.classes[id].table = Some(table);
+        *self.lanes.searched_mut(id) = searched;
     }
 
     /// The table of a class as of its last refresh; `None`: it has none.

@@ -587,4 +587,9 @@ pub(crate) const BUGS: &[Bug] = &[
         "let created_ms = minimum.core.iter().map(|pod| state.pods[*pod].created_ms);
         let since_ms = created_ms.max().unwrap_or(now_ms);",
     ),
+    bug(
+        "a search for a place begins behind a node that has room again",
+        "node-that-opens",
+        "*key = lane.key(node).map_or(*key, |open| open.max(*key));",
+    ),
 ];

@@ -3,6 +3,7 @@
 //! Times are processor times of the thread, so that a busy machine does not spoil them.
 
 mod cards;
+mod choosing;
 mod domains;
 mod events;
 mod extender;
@@ -23,9 +24,10 @@ use super::Row;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 13] = [
+const BENCHMARKS: [Benchmark; 14] = [
     ("throughput", throughput::measure),
     ("cards", cards::measure),
+    ("choosing", choosing::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("sub-groups", sub_groups::measure),

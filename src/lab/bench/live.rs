@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod beside;
+mod cards;
 mod cluster;
 mod objects;
 mod process;
@@ -106,6 +107,9 @@ const REPEATS: usize = 5;
 /// The benchmark that takes room back.
 const RECLAIM: &str = "reclaim";
 
+/// The benchmark of parts of cards.
+const CARDS: &str = "cards";
+
 /// The benchmark that restarts the scheduler.
 const RESTART: &str = "restart";
 
@@ -116,7 +120,7 @@ const BESIDE: &str = "kube-scheduler";
 #[must_use]
 pub(crate) fn names() -> Vec<&'static str> {
     let workloads = WORKLOADS.iter().map(|workload| workload.name);
-    workloads.chain([RECLAIM, RESTART, BESIDE]).collect()
+    workloads.chain([RECLAIM, CARDS, RESTART, BESIDE]).collect()
 }
 
 /// Measures the benchmarks whose name contains the filter, on a local control plane or on the
@@ -141,6 +145,10 @@ pub(crate) async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<V
     if RECLAIM.contains(filter) {
         let measured = reclaim::measure(reclaim::BIG, named).await?;
         rows.extend(measured.into_iter().map(|row| row.of(RECLAIM)));
+    }
+    if CARDS.contains(filter) {
+        let measured = cards::measure(cards::BIG, named).await?;
+        rows.extend(measured.into_iter().map(|row| row.of(CARDS)));
     }
     if RESTART.contains(filter) {
         let executable = std::env::current_exe().context("cannot find this program")?;

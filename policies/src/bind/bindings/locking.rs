@@ -58,6 +58,8 @@ const PAUSE_MAX_MS: u64 = 5_000;
 #[derive(Debug, Default)]
 pub(in crate::bind) struct Locks {
     lines: BTreeMap<Box<str>, Line>,
+    /// The requests that are under way, each with its node.
+    requests: BTreeMap<CommandId, Box<str>>,
     /// The nodes whose lock is to be given back.
     releases: VecDeque<Box<str>>,
 }
@@ -191,11 +193,10 @@ impl Locks {
     }
 
     /// The turn whose request has ended, with the name of its node.
-    fn ended(&mut self, request: CommandId) -> Option<(&str, &mut Turn)> {
-        let turns = self.lines.iter_mut();
-        let turns = turns.filter_map(|(node, line)| Some((&**node, line.turn.as_mut()?)));
-        let mut meant = turns.filter(|(_, turn)| turn.request == Some(request));
-        let (node, turn) = meant.next()?;
+    fn ended(&mut self, request: CommandId) -> Option<(Box<str>, &mut Turn)> {
+        let node = self.requests.remove(&request)?;
+        let turn = self.lines.get_mut(&node)?.turn.as_mut();
+        let turn = turn.filter(|turn| turn.request == Some(request))?;
         turn.request = None;
         Some((node, turn))
     }
@@ -244,6 +245,7 @@ impl Binder {
                 let action = turn.take(node, seen, now_ms);
                 let request = self.outbox.send(Flight::Lock, deadline_ms, action);
                 turn.request = Some(request);
+                self.locks.requests.insert(request, node.name.clone());
             }
             Shown::Taken(until_ms) => {
                 turn.wait(node, until_ms, true);
@@ -296,7 +298,7 @@ impl Binder {
         turn.failed = turn.failed.saturating_add(1);
         let failed = turn.failed;
         let place = assumed(state, uid).map(|(pod, place)| (pod, &state.nodes[place]));
-        let Some((pod, place)) = place.filter(|(_, place)| *place.name == *node) else {
+        let Some((pod, place)) = place.filter(|(_, place)| place.name == node) else {
             // Events have overtaken the pod; its turn ends when they are followed.
             return;
         };
@@ -337,9 +339,11 @@ impl Binder {
         let line = self.locks.lines.get_mut(&node);
         if let Some(turn) = line.and_then(|line| line.turn.as_mut()) {
             let lock = turn.lock.clone();
+            let name = node.clone();
             let action = Action::UnlockCards(UnlockCards { node, lock });
             let request = self.outbox.send(Flight::Unlock, deadline_ms, action);
             turn.request = Some(request);
+            self.locks.requests.insert(request, name);
         }
         true
     }

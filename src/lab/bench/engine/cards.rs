@@ -55,7 +55,7 @@ fn at_size(nodes: usize) -> Vec<Row> {
 }
 
 /// A node as HAMi's device plugin registers it: of `nvidia.com/gpu` it offers slots.
-fn shared_node(number: usize) -> NodeFacts {
+pub(super) fn shared_node(number: usize) -> NodeFacts {
     let card = |card| CardFacts {
         model: "NVIDIA H100 80GB HBM3".into(),
         slots: SLOTS,
