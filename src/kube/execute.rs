@@ -17,6 +17,8 @@ pub use exchange::{Answer, ExchangeError, Request, exchange};
 pub use lease::LeaseName;
 pub use translate::{Stamp, outcome, request};
 
+pub(crate) use nodes::lock_cards;
+
 #[cfg(test)]
 pub(crate) use telling::{pod_group as pod_group_status, queue as queue_status};
 

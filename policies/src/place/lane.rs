@@ -9,7 +9,7 @@ use crate::ids::{ClassId, NodeId, PodId};
 use crate::place::Scope;
 use crate::resources::amount_of;
 use crate::state::ClusterState;
-use crate::state::lanes::{Bucket, FULL, FreeKey, Lane};
+use crate::state::lanes::{Bucket, FreeKey, HIGHEST, Lane};
 use alloc::vec::Vec;
 
 /// The place of a gang's only pod, or why it has none. `None`: the general way must answer, because
@@ -166,7 +166,7 @@ fn first_fit(
     };
     *work += visited;
     if placement != Placement::Spread {
-        let from = first_open.unwrap_or(FULL);
+        let from = first_open.unwrap_or(HIGHEST);
         state.lanes.searched_mut(class).note(lane, from);
     }
     found

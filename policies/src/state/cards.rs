@@ -129,7 +129,7 @@ impl Fitting {
         let chosen = chosen.map(|model| model.choose(used.occupied(), need));
         Self {
             position,
-            free: free_of(size, used),
+            free: narrowed(size.free_thousandths(used)),
             cell: size.cell,
             cost: 0,
             fits: size.fits_of(used, asked),
@@ -418,8 +418,7 @@ impl Cards {
             let size = card.size.as_ref();
             let free = size.map(|size| size.free_thousandths(card.used));
             self.free_thousandths += free.unwrap_or(0);
-            let free = free.map(|free| u16::try_from(free).unwrap_or(u16::MAX));
-            self.free.push(free);
+            self.free.push(free.map(narrowed));
         }
     }
 
@@ -629,9 +628,9 @@ impl Cards {
     }
 }
 
-/// The free part of a card, in thousandths.
-fn free_of(size: &Size, used: Used) -> u16 {
-    u16::try_from(size.free_thousandths(used)).unwrap_or(u16::MAX)
+/// The free part of a card, in thousandths, as placements look at it.
+fn narrowed(free_thousandths: u64) -> u16 {
+    u16::try_from(free_thousandths).unwrap_or(u16::MAX)
 }
 
 /// Which cards a pod allows by the way in which they are divided.

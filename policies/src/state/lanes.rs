@@ -28,8 +28,8 @@ pub(crate) enum Lane {
 /// The free amounts of a node, in the order that matters in the lane.
 pub(crate) type FreeKey = [Amount; 3];
 
-/// No node has a higher key.
-pub(crate) const FULL: FreeKey = [Amount::MAX; 3];
+/// The highest key of a lane. A search that begins here finds no node.
+pub(crate) const HIGHEST: FreeKey = [Amount::MAX; 3];
 
 /// The nodes of one bucket, in the order of [`Node::standing`].
 pub(crate) type Bucket = BTreeSet<(Standing, NodeId)>;

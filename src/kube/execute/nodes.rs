@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The request that takes the lock, if what was seen still stands there. `test` with null holds
 /// where there is no lock.
-pub(super) fn lock_cards(lock: &LockCards) -> Request {
+pub(crate) fn lock_cards(lock: &LockCards) -> Request {
     let write = json!({"op": "add", "path": path(), "value": value(&lock.lock)});
     patch(&lock.node, lock.seen.as_deref(), write)
 }

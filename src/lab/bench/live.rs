@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod beside;
+mod bound;
 mod cards;
 mod cluster;
 mod objects;
@@ -147,7 +148,7 @@ pub(crate) async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<V
         rows.extend(measured.into_iter().map(|row| row.of(RECLAIM)));
     }
     if CARDS.contains(filter) {
-        let measured = cards::measure(cards::BIG, named).await?;
+        let measured = cards::measure(named).await?;
         rows.extend(measured.into_iter().map(|row| row.of(CARDS)));
     }
     if RESTART.contains(filter) {

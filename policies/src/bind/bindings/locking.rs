@@ -58,7 +58,7 @@ const PAUSE_MAX_MS: u64 = 5_000;
 #[derive(Debug, Default)]
 pub(in crate::bind) struct Locks {
     lines: BTreeMap<Box<str>, Line>,
-    /// The requests that are under way, each with its node.
+    /// The requests that are under way, each with its node, whose turn waits for the answer.
     requests: BTreeMap<CommandId, Box<str>>,
     /// The nodes whose lock is to be given back.
     releases: VecDeque<Box<str>>,
@@ -81,8 +81,6 @@ struct Turn {
     /// The lock that the watch shows, and since when the turn knows it. The clock by which it
     /// was taken may be ahead.
     shown: Option<(Box<str>, UnixMs)>,
-    /// The request that is under way.
-    request: Option<CommandId>,
     /// A request may have written the lock, or may still do so.
     may_be_ours: bool,
     /// How many requests have not been done.
@@ -136,7 +134,6 @@ impl Turn {
             },
             step: LockStep::Due,
             shown: None,
-            request: None,
             may_be_ours: false,
             failed: 0,
         }
@@ -195,9 +192,7 @@ impl Locks {
     /// The turn whose request has ended, with the name of its node.
     fn ended(&mut self, request: CommandId) -> Option<(Box<str>, &mut Turn)> {
         let node = self.requests.remove(&request)?;
-        let turn = self.lines.get_mut(&node)?.turn.as_mut();
-        let turn = turn.filter(|turn| turn.request == Some(request))?;
-        turn.request = None;
+        let turn = self.lines.get_mut(&node)?.turn.as_mut()?;
         Some((node, turn))
     }
 }
@@ -244,7 +239,6 @@ impl Binder {
             Shown::Free(seen) => {
                 let action = turn.take(node, seen, now_ms);
                 let request = self.outbox.send(Flight::Lock, deadline_ms, action);
-                turn.request = Some(request);
                 self.locks.requests.insert(request, node.name.clone());
             }
             Shown::Taken(until_ms) => {
@@ -342,7 +336,6 @@ impl Binder {
             let name = node.clone();
             let action = Action::UnlockCards(UnlockCards { node, lock });
             let request = self.outbox.send(Flight::Unlock, deadline_ms, action);
-            turn.request = Some(request);
             self.locks.requests.insert(request, name);
         }
         true

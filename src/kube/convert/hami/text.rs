@@ -13,8 +13,8 @@ pub(super) fn limited(text: &str) -> Result<&str, String> {
     }
 }
 
-/// What is written in JSON. It is read by way of a `Value`, since of two fields of one name the
-/// last one counts.
+/// Reads an annotation in JSON by way of a `Value`: where an object has two fields of one name, Go
+/// takes the last one, as a `Value` does, and serde refuses.
 pub(super) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let read = serde_json::from_str::<Value>(text).and_then(serde_json::from_value);
     read.map_err(|error| in_plain_words(&error.to_string()))

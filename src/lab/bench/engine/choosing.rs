@@ -2,11 +2,10 @@
 //! those with enough memory.
 
 use super::cards::shared_node;
-use super::facts::{group_name, node, pod, pod_group, running, shape};
-use super::policy;
-use super::session::Session;
+use super::facts::{node, pod, running, shape};
+use super::gang::completed;
 use crate::lab::bench::{Bound, Row, as_f64, median};
-use gpu_batch_policies::event::{Event, Object};
+use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     CardLink, CardMemory, CardNeed, CardOrder, CardPart, CardTerms, NodeFacts, PodFacts, PodShape,
 };
@@ -19,7 +18,7 @@ const REPEATS: usize = 11;
 /// The cards of a node, which are attached to two NUMA nodes, and those that one pod gets.
 const CARDS: u16 = 8;
 const CHOSEN: u64 = 4;
-/// What a member takes of each card, and a pod that runs on each node of one card.
+/// The memory that a member takes of each of its cards, and a pod that runs takes of one card.
 const MEMORY_MIB: u64 = 30_000;
 
 /// The gang, and a gang of pods of 4 GPUs on nodes whose kubelets choose the devices: what the
@@ -66,25 +65,10 @@ fn by_cards() -> f64 {
     placing(world, &Arc::new(member))
 }
 
-/// Microseconds for each pod of a gang of this shape, from the arrival of the last one until all
-/// binds are sent.
+/// Microseconds for each pod of a gang of this shape, from the arrival of the last one until the
+/// first requests for all are sent: binds, or the locks that come before them.
 fn placing(world: impl Iterator<Item = Object>, shape: &Arc<PodShape>) -> f64 {
-    let minimum = u32::try_from(MEMBERS).unwrap_or(u32::MAX);
-    let mut group = pod_group(0, minimum, None);
-    group.queue = Some(policy::team(0));
-    let member = |number: usize| {
-        let mut pod = pod(number, shape);
-        pod.pod_group = Some(group_name(0));
-        Object::Pod(pod)
-    };
-    let world = world
-        .chain([Object::PodGroup(group)])
-        .chain((1..MEMBERS).map(member));
-    let mut session = Session::with_policy(minimum, world);
-    let waiting = session.plan(Session::listed());
-    session.settle(waiting.commands);
-    session.now_ms += 1;
-    let planned = session.plan(vec![Event::from(member(0))]);
+    let (mut session, planned) = completed(world, shape, MEMBERS, None);
     session.settle(planned.commands);
     assert_eq!(session.binds, MEMBERS, "the gang is bound whole");
     planned.took.as_secs_f64() * 1e6 / as_f64(MEMBERS)

@@ -2,10 +2,11 @@
 
 use super::facts::{group_name, node, pod, pod_group, shape};
 use super::policy;
-use super::session::Session;
+use super::session::{Session, Stepped};
 use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Bound, Row, median, milliseconds};
 use gpu_batch_policies::event::{Event, Object};
+use gpu_batch_policies::facts::PodShape;
 use std::sync::Arc;
 
 /// Numbers of nodes; the target is for the last number.
@@ -42,20 +43,37 @@ fn at_size(nodes: usize) -> Vec<Row> {
 }
 
 fn one_run(nodes: usize, members: usize) -> [f64; 2] {
-    let shape = Arc::new(shape(64_000, 1024, 8));
-    let minimum = u32::try_from(members).unwrap_or(u32::MAX);
-    let mut group = pod_group(0, minimum, Some("zone"));
-    group.queue = Some(policy::team(0));
     let nodes = (0..nodes).map(|number| {
         let place = [number / (nodes / ZONES), number / 100, number / 10];
         Object::Node(node(number, 8, place))
     });
+    let shape = Arc::new(shape(64_000, 1024, 8));
+    let (mut session, planned) = completed(nodes, &shape, members, Some("zone"));
+    assert_eq!(session.binds, members, "the gang is bound whole");
+    let answered = session.settle(planned.commands);
+    [
+        milliseconds(planned.took),
+        milliseconds(planned.took + answered),
+    ]
+}
+
+/// A session in which a gang of pods of one shape has waited for its last pod, and what was planned
+/// when that came. `required`: the level of which the gang must share a domain.
+pub(super) fn completed(
+    world: impl Iterator<Item = Object>,
+    shape: &Arc<PodShape>,
+    members: usize,
+    required: Option<&str>,
+) -> (Session, Stepped) {
+    let minimum = u32::try_from(members).unwrap_or(u32::MAX);
+    let mut group = pod_group(0, minimum, required);
+    group.queue = Some(policy::team(0));
     let member = |number: usize| {
-        let mut pod = pod(number, &shape);
+        let mut pod = pod(number, shape);
         pod.pod_group = Some(group_name(0));
         Object::Pod(pod)
     };
-    let world = nodes
+    let world = world
         .chain([Object::PodGroup(group)])
         .chain((1..members).map(member));
     let mut session = Session::with_policy(minimum, world);
@@ -63,10 +81,5 @@ fn one_run(nodes: usize, members: usize) -> [f64; 2] {
     session.settle(waiting.commands);
     session.now_ms += 1;
     let planned = session.plan(vec![Event::from(member(0))]);
-    assert_eq!(session.binds, members, "the gang is bound whole");
-    let answered = session.settle(planned.commands);
-    [
-        milliseconds(planned.took),
-        milliseconds(planned.took + answered),
-    ]
+    (session, planned)
 }

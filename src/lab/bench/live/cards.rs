@@ -14,16 +14,17 @@ mod plugin;
 
 use super::REPEATS;
 use super::cluster::Cluster;
-use super::objects::{self, NAMESPACE, Post, node_name, post_all, send};
-use super::run::{Begun, Run, configuration, wait_a_moment};
+use super::objects::{self, NAMESPACE, Post, node_name, post_all};
+use super::run::{Begun, Run, configuration, until_bound};
 use crate::kube::connection::{self, Named};
-use crate::kube::convert::{CARD_LOCK, annotations_of_cards, written_card_lock};
+use crate::kube::convert::annotations_of_cards;
+use crate::kube::execute::{exchange, lock_cards};
 use crate::lab::bench::engine::facts::START_MS;
 use crate::lab::bench::{Row, as_f64, median};
 use crate::live::Scheduler;
-use gpu_batch_policies::facts::CardPart;
-use http::Request;
-use http::header::CONTENT_TYPE;
+use anyhow::ensure;
+use gpu_batch_policies::command::{LockCards, OwnCardLock};
+use gpu_batch_policies::facts::{CardPart, HAMI_REGISTER};
 use kube::Client;
 use plugin::Plugin;
 use serde_json::{Value, json};
@@ -31,19 +32,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How large the cluster is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct World {
-    pub nodes: usize,
-    /// Pods of half a card, of which all fit.
-    pub pods: usize,
-}
-
-/// The world that the documentation describes.
-pub(crate) const BIG: World = World {
-    nodes: 400,
-    pods: 2_000,
-};
+const NODES: usize = 400;
+/// Pods of half a card, of which all fit.
+const PODS: usize = 2_000;
 
 const CARDS: usize = 8;
 const SLOTS: usize = 10;
@@ -53,19 +44,18 @@ const MEMORY_MIB: u64 = 81_559;
 ///
 /// # Errors
 /// If there is no cluster, or the API server refuses something.
-pub(crate) async fn measure(world: World, named: Option<&Named>) -> anyhow::Result<Vec<Row>> {
-    let cluster = Cluster::start(named, world.nodes).await?;
-    let measured = runs(&cluster, world).await;
+pub(super) async fn measure(named: Option<&Named>) -> anyhow::Result<Vec<Row>> {
+    let cluster = Cluster::start(named, NODES).await?;
+    let measured = runs(&cluster).await;
     cluster.remove().await?;
     let (bare, own): (Vec<Run>, Vec<Run>) = measured?.into_iter().unzip();
-    let World { nodes, pods } = world;
-    let scenario = format!("{pods} pods of half a card, {nodes} nodes of HAMi with {CARDS} cards");
+    let scenario = format!("{PODS} pods of half a card, {NODES} nodes of HAMi with {CARDS} cards");
     let of = |runs: &[Run], part: &dyn Fn(&Run) -> f64| median(runs.iter().map(part).collect());
     let row = |name, unit, part: &dyn Fn(&Run) -> f64| {
         Row::new(name, scenario.clone(), of(&own, part), unit)
             .beside(of(&bare, part), "reference: the same requests alone")
     };
-    let rate = |run: &Run| as_f64(pods) / run.took;
+    let rate = |run: &Run| as_f64(PODS) / run.took;
     Ok(vec![
         row("rate from start to last bind", "pods/s", &rate),
         row("processor time of API server and etcd", "s", &|run| {
@@ -75,8 +65,8 @@ pub(crate) async fn measure(world: World, named: Option<&Named>) -> anyhow::Resu
     ])
 }
 
-async fn runs(cluster: &Cluster, world: World) -> anyhow::Result<Vec<(Run, Run)>> {
-    for number in 0..world.nodes {
+async fn runs(cluster: &Cluster) -> anyhow::Result<Vec<(Run, Run)>> {
+    for number in 0..NODES {
         let node = format!("/api/v1/nodes/{}", node_name(number));
         cluster.merge(&node, &cards(number)).await?;
         let status = json!({"status": slots()});
@@ -84,33 +74,31 @@ async fn runs(cluster: &Cluster, world: World) -> anyhow::Result<Vec<(Run, Run)>
     }
     let mut runs = Vec::new();
     for _ in 0..REPEATS {
-        let pair = (
-            requests_alone(cluster, world).await?,
-            scheduled(cluster, world).await?,
-        );
+        let pair = (requests_alone(cluster).await?, scheduled(cluster).await?);
         tracing::info!("cards: {pair:?}");
         runs.push(pair);
     }
     Ok(runs)
 }
 
-async fn create(cluster: &Cluster, world: World) -> anyhow::Result<()> {
-    cluster.create((0..world.pods).map(pod).collect()).await
+async fn create(cluster: &Cluster) -> anyhow::Result<()> {
+    cluster.create((0..PODS).map(pod).collect()).await
 }
 
-/// The requests of both sides in their order, for the pods of each node one after the other, and
-/// for all nodes side by side. The scheduler's requests are no more at a time than its own.
-async fn requests_alone(cluster: &Cluster, world: World) -> anyhow::Result<Run> {
-    create(cluster, world).await?;
+/// The requests of scheduler and plugin without deciding: those for the pods of a node one after
+/// the other, those of all nodes side by side. As many pods are being locked and bound at a time as
+/// the scheduler has requests under way.
+async fn requests_alone(cluster: &Cluster) -> anyhow::Result<Run> {
+    create(cluster).await?;
     let at_a_time = configuration()?.settings.in_flight.actions;
     let begun = Begun::now();
     let client = connection::client(&cluster.config)?;
     let permits = Arc::new(Semaphore::new(at_a_time as usize));
     let mut nodes = JoinSet::new();
-    for node in 0..world.nodes {
+    for node in 0..NODES {
         let (client, permits) = (client.clone(), Arc::clone(&permits));
         nodes.spawn(async move {
-            for pod in (node..world.pods).step_by(world.nodes) {
+            for pod in (node..PODS).step_by(NODES) {
                 let permit = permits.acquire().await?;
                 bind(&client, pod, node).await?;
                 drop(permit);
@@ -130,14 +118,18 @@ async fn requests_alone(cluster: &Cluster, world: World) -> anyhow::Result<Run> 
 /// Takes the lock of a node and binds a pod to it.
 async fn bind(client: &Client, pod: usize, node: usize) -> anyhow::Result<()> {
     let (name, node_name) = (pod_name(pod), node_name(node));
-    let path = format!("/metadata/annotations/{}", CARD_LOCK.replace('/', "~1"));
-    let lock = json!([
-        {"op": "test", "path": path, "value": null},
-        {"op": "add", "path": path, "value": written_card_lock(START_MS, NAMESPACE, &name)},
-    ]);
-    let request = Request::patch(format!("/api/v1/nodes/{node_name}"));
-    let request = request.header(CONTENT_TYPE, "application/json-patch+json");
-    send(client, request, serde_json::to_vec(&lock)?).await?;
+    let lock = lock_cards(&LockCards {
+        node: node_name.as_str().into(),
+        lock: OwnCardLock {
+            namespace: NAMESPACE.into(),
+            name: name.as_str().into(),
+            at_ms: START_MS,
+        },
+        seen: None,
+    });
+    let answer = exchange(client, lock).await?;
+    let status = answer.status;
+    ensure!(status.is_success(), "cannot lock {node_name}: {status}");
     let part = CardPart {
         card: card_id(node, pod % CARDS).into(),
         slots: 1,
@@ -151,27 +143,16 @@ async fn bind(client: &Client, pod: usize, node: usize) -> anyhow::Result<()> {
     post_all(client, vec![binding], 1).await
 }
 
-async fn scheduled(cluster: &Cluster, world: World) -> anyhow::Result<Run> {
-    create(cluster, world).await?;
+async fn scheduled(cluster: &Cluster) -> anyhow::Result<Run> {
+    create(cluster).await?;
     let plugin = Plugin::start(&cluster.config)?;
     let begun = Begun::now();
     let scheduler = Scheduler::start(&cluster.config, configuration()?).await?;
-    let run = until_bound(&scheduler, world, begun).await;
+    let run = until_bound(&scheduler, PODS, begun).await;
     scheduler.stop().await?;
     plugin.stop().await?;
     cluster.clear().await?;
     run
-}
-
-async fn until_bound(scheduler: &Scheduler, world: World, begun: Begun) -> anyhow::Result<Run> {
-    loop {
-        let bound = scheduler.binds();
-        if bound >= world.pods as u64 {
-            return Ok(begun.end());
-        }
-        let lacks = format!("only {bound} of {} pods are bound", world.pods);
-        wait_a_moment(&begun, &lacks).await?;
-    }
 }
 
 fn pod_name(number: usize) -> String {
@@ -201,7 +182,7 @@ fn cards(node: usize) -> Value {
     };
     let cards: Vec<Value> = (0..CARDS).map(card).collect();
     let register = Value::from(cards).to_string();
-    json!({"metadata": {"annotations": {"hami.io/node-nvidia-register": register}}})
+    json!({"metadata": {"annotations": {HAMI_REGISTER: register}}})
 }
 
 /// The amounts that the node offers with it: slots of all cards.

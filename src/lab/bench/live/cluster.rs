@@ -6,7 +6,6 @@ use crate::kube::connection::{self, Named};
 use crate::lab::local::{Binaries, ControlPlane, Options, Program};
 use anyhow::Context;
 use http::Request;
-use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -169,9 +168,7 @@ impl Cluster {
 
     /// Changes an object as far as `patch` says.
     pub(super) async fn merge(&self, path: &str, patch: &Value) -> anyhow::Result<()> {
-        let request = Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json");
-        send(&self.client, request, serde_json::to_vec(patch)?).await?;
-        Ok(())
+        objects::merge(&self.client, path, patch).await
     }
 
     /// Deletes a pod and waits until it is gone.

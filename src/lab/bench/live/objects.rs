@@ -203,6 +203,16 @@ pub(super) async fn post_all(
     Ok(())
 }
 
+/// Changes an object as far as `patch` says.
+///
+/// # Errors
+/// If the request fails, or the API server refuses it.
+pub(super) async fn merge(client: &Client, path: &str, patch: &Value) -> anyhow::Result<()> {
+    let request = http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json");
+    send(client, request, serde_json::to_vec(patch)?).await?;
+    Ok(())
+}
+
 /// Sends one request, whose body is JSON unless it says otherwise, and reads the whole answer.
 pub(super) async fn send(
     client: &Client,

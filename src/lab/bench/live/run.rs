@@ -109,7 +109,7 @@ async fn from_start(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Ru
     create(cluster, workload).await?;
     let begun = Begun::now();
     let scheduler = start(cluster).await?;
-    let run = until_bound(&scheduler, workload, begun).await;
+    let run = until_bound(&scheduler, workload.pods(), begun).await;
     scheduler.stop().await?;
     cluster.clear().await?;
     run
@@ -123,7 +123,7 @@ async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result
     }
     create(cluster, workload).await?;
     let created = Begun::now();
-    let run = until_bound(&scheduler, workload, created).await;
+    let run = until_bound(&scheduler, workload.pods(), created).await;
     scheduler.stop().await?;
     cluster.clear().await?;
     run
@@ -157,15 +157,18 @@ pub(super) async fn wait_a_moment(begun: &Begun, lacks: &str) -> anyhow::Result<
     Ok(())
 }
 
-async fn until_bound(
+/// Ends a run when the scheduler has bound so many pods.
+///
+/// # Errors
+/// If that takes too long.
+pub(super) async fn until_bound(
     scheduler: &Scheduler,
-    workload: &Workload,
+    pods: usize,
     begun: Begun,
 ) -> anyhow::Result<Run> {
-    let pods = workload.pods() as u64;
     loop {
         let bound = scheduler.binds();
-        if bound >= pods {
+        if bound >= pods as u64 {
             return Ok(begun.end());
         }
         wait_a_moment(&begun, &format!("only {bound} of {pods} pods are bound")).await?;

@@ -1,17 +1,12 @@
 //! When pods are bound, as a watch tells it: so all that bind are measured alike.
 
-use super::super::objects::NAMESPACE;
+use super::super::bound::each_bound;
 use super::shapes;
 use crate::kube::connection;
 use crate::lab::bench::as_f64;
 use anyhow::Context;
-use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{WatchEvent, WatchParams};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
 /// How long all binds may take, from the start of a scheduler.
@@ -27,9 +22,9 @@ impl Binds {
     /// Begins the watch.
     pub(super) fn watch(config: &kube::Config) -> anyhow::Result<Self> {
         let client = connection::client(config)?;
-        let pods: Api<Pod> = Api::namespaced(client, NAMESPACE);
         let (sender, times) = unbounded_channel();
-        let watching = tokio::spawn(note(pods, sender));
+        let note = move |_| Ok(sender.send(Instant::now())?);
+        let watching = tokio::spawn(each_bound(client, shapes::SELECTOR, note));
         Ok(Self { times, watching })
     }
 
@@ -55,24 +50,5 @@ impl Binds {
         let took = took.with_context(|| format!("{bound} of {pods} pods are bound"))?;
         let took = took.context("the watch of pods has ended")?;
         Ok(as_f64(pods.saturating_sub(1)) / took)
-    }
-}
-
-/// Notes when pods begin to have a node. A watch that is cut off begins anew and names the pods
-/// again that have one.
-async fn note(pods: Api<Pod>, times: UnboundedSender<Instant>) -> anyhow::Result<()> {
-    let bound = WatchParams::default()
-        .labels(shapes::SELECTOR)
-        .fields("spec.nodeName!=");
-    let mut known = BTreeSet::new();
-    loop {
-        let mut events = pods.watch_metadata(&bound, "0").await?.boxed();
-        while let Ok(Some(event)) = events.try_next().await {
-            if let WatchEvent::Added(pod) = event
-                && known.insert(pod.metadata.name)
-            {
-                times.send(Instant::now())?;
-            }
-        }
     }
 }
