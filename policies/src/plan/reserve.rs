@@ -557,6 +557,7 @@ impl Planner {
             let own_ms = runtime_ms(id).unwrap_or(UnixMs::MAX);
             let ends_earlier = |other| runtime_ms(other).is_some_and(|other_ms| other_ms < own_ms);
             let is_to_be_tried = |other: &GangId| match reason {
+                // tests plant bugs here: one-of-those-alike-that-ends-earlier
                 Reason::Reserved => ends_earlier(*other) || !is_told_truly(*other),
                 // What is alike has no room either. Not each of these gangs changes its reason
                 // whenever a gang comes or goes: they wait behind promises all the same.

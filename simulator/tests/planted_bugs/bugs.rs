@@ -433,6 +433,18 @@ pub(crate) const BUGS: &[Bug] = &[
         "start-that-sums-rule-out",
         "needed >= room && needed <= room + own",
     ),
+    bug_of_backfilling(
+        "sums rule out an earlier start at the end of a gang, unless it fits at once",
+        "promise-that-sums-hold-back",
+        "own_needs > course.now",
+    )
+    .first_tried(8),
+    bug_of_backfilling(
+        "of those alike behind promises one that ends before the first of them is not tried",
+        "one-of-those-alike-that-ends-earlier",
+        "Reason::Reserved => !ends_earlier(*other) && !is_told_truly(*other),",
+    )
+    .first_tried(60),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",

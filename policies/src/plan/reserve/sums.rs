@@ -134,6 +134,7 @@ impl Reservations {
             let mut other_ends = other_ends.filter(|end_ms| *end_ms < own.start.at_ms);
             let mut ends = course.later.iter();
             // What others may need at once is left out, which rules out less.
+            // tests plant bugs here: promise-that-sums-hold-back
             !(own_needs <= course.now
                 || other_ends.any(|end_ms| fits(end_ms, course.at(end_ms)))
                 || ends.any(|(end_ms, room)| *end_ms < own.start.at_ms && fits(*end_ms, *room)))
