@@ -12,7 +12,7 @@ COPY . .
 # What git knows is not copied.
 ARG GPU_BATCH_COMMIT
 ARG SOURCE_DATE_EPOCH
-# Linked with glibc as it stands: musl's allocator is several times slower. With --target, the flag
+# Linked with glibc as it stands, so that nothing has to be installed first. With --target, the flag
 # does not reach the programs that run during the build. What is not static fails here.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
     && RUSTFLAGS="-C target-feature=+crt-static" \
@@ -37,8 +37,6 @@ COPY --from=build /source/LICENSE /LICENSE
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /share /usr/share
 COPY --from=build /gpu-batch /gpu-batch
-# One arena: with one for each thread, glibc's reserve grows for hours.
-ENV GLIBC_TUNABLES=glibc.malloc.arena_max=1
 # A number, so that `runAsNonRoot` can be checked without a table of users.
 USER 65532:65532
 EXPOSE 8080

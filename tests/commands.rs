@@ -119,7 +119,7 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
         ),
         (
             "simulate",
-            "philly, million, openb, placements, topology, lingjun",
+            "philly, kth, million, openb, placements, topology, lingjun",
         ),
         ("soak", "soak"),
     ] {

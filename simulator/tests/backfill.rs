@@ -21,11 +21,30 @@ fn path(name: &str) -> PathBuf {
     public_traces::file(&format!("backfill/{name}"))
 }
 
-fn run(policy: Policy, jobs: &Jobs, queues: &[TraceQueue]) -> Run {
+/// How the processors of a machine are modelled. Backfilling only counts them, so starts are equal.
+#[derive(Debug, Clone, Copy)]
+enum Machine {
+    /// Each is a node: a job is a gang of as many pods.
+    NodesOfOne,
+    /// All are one node: a job is one pod.
+    OneNode,
+}
+
+const MACHINES: [Machine; 2] = [Machine::NodesOfOne, Machine::OneNode];
+
+fn run(policy: Policy, jobs: &Jobs, processors: u32, machine: Machine) -> Run {
+    let (nodes, gpus_per_node) = match machine {
+        Machine::NodesOfOne => (processors, 1),
+        Machine::OneNode => (1, processors),
+    };
+    let queues = [TraceQueue {
+        name: "all".to_owned(),
+        nodes,
+    }];
     let workload = Workload {
         jobs,
-        queues,
-        gpus_per_node: 1,
+        queues: &queues,
+        gpus_per_node,
     };
     let execution = Execution {
         threads: NonZeroUsize::MIN,
@@ -35,8 +54,11 @@ fn run(policy: Policy, jobs: &Jobs, queues: &[TraceQueue]) -> Run {
     simulate(&[policy], workload, execution).remove(0)
 }
 
-/// The oracle's start seconds by policy and row.
-fn oracle() -> BTreeMap<(String, u64), u64> {
+/// The oracle's start seconds by row.
+type Oracle = BTreeMap<u64, u64>;
+
+/// The starts of the oracle under a policy.
+fn oracle(named: &str) -> Oracle {
     let file = File::open(path("kth_starts.csv.gz")).unwrap();
     let mut text = String::new();
     GzDecoder::new(file).read_to_string(&mut text).unwrap();
@@ -44,10 +66,10 @@ fn oracle() -> BTreeMap<(String, u64), u64> {
         let mut fields = line.rsplitn(3, ',');
         let start_s = fields.next().unwrap().parse().unwrap();
         let row = fields.next().unwrap().parse().unwrap();
-        let policy = fields.next().unwrap().trim_matches('"').to_owned();
-        ((policy, row), start_s)
+        (fields.next().unwrap().trim_matches('"'), row, start_s)
     });
-    starts.collect()
+    let starts = starts.filter(|(policy, ..)| *policy == named);
+    starts.map(|(_, row, start_s)| (row, start_s)).collect()
 }
 
 /// Holds every start of the trace against the oracle. `with`: what is changed of each job.
@@ -55,13 +77,22 @@ fn holds(policy: Policy, named: &str, with: impl Fn(&mut Job)) {
     let mut jobs = Jobs::read(&path("kth.csv.gz")).unwrap();
     jobs.jobs.iter_mut().for_each(with);
     let queues = queues::read(&path("queues.csv")).unwrap();
-    let run = run(policy, &jobs, &queues);
-    let oracle = oracle();
+    let processors = u32::try_from(queues::nodes(&queues)).unwrap();
+    let oracle = oracle(named);
+    for machine in MACHINES {
+        let run = run(policy, &jobs, processors, machine);
+        let starts = run.starts_s.iter().copied();
+        compare(&jobs, starts, &oracle, &format!("{named}, {machine:?}"));
+    }
+}
+
+/// Fails where a start is in another second than in that of the oracle.
+fn compare(jobs: &Jobs, starts: impl Iterator<Item = Option<u64>>, oracle: &Oracle, named: &str) {
     let mut wrong = Vec::new();
-    for (job, start_s) in jobs.jobs.iter().zip(&run.starts_s) {
-        let expected = oracle[&(named.to_owned(), job.row)];
-        if *start_s != Some(expected) {
-            wrong.push((job.row, *start_s, expected));
+    for (job, start_s) in jobs.jobs.iter().zip(starts) {
+        let expected = oracle[&job.row];
+        if start_s != Some(expected) {
+            wrong.push((job.row, start_s, expected));
         }
     }
     wrong.sort_by_key(|(.., expected)| *expected);
@@ -129,19 +160,18 @@ fn every_instance_worked_out_by_hand_finishes_in_the_seconds_written_there() {
             jobs: jobs.collect(),
             queues: vec!["all".to_owned()],
         };
-        let queues = [TraceQueue {
-            name: "all".to_owned(),
-            nodes: instance.processors,
-        }];
         let policy = match instance.policy.as_str() {
             "easy" => Policy::Easy,
             _ => Policy::Conservative,
         };
-        let run = run(policy, &jobs, &queues);
-        let ends = jobs.jobs.iter().enumerate();
-        let ends: Vec<_> = ends.map(|(index, job)| run.end_s(index, job)).collect();
         let expected = instance.jobs.iter().map(|job| Some(job.finish));
-        let name = format!("{} under {}", instance.name, instance.policy);
-        assert_eq!(ends, expected.collect::<Vec<_>>(), "{name}");
+        let expected: Vec<_> = expected.collect();
+        for machine in MACHINES {
+            let run = run(policy, &jobs, instance.processors, machine);
+            let ends = jobs.jobs.iter().enumerate();
+            let ends: Vec<_> = ends.map(|(index, job)| run.end_s(index, job)).collect();
+            let name = format!("{} under {}", instance.name, instance.policy);
+            assert_eq!(ends, expected, "{name}, {machine:?}");
+        }
     }
 }

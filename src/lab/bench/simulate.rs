@@ -16,8 +16,9 @@ use std::time::Duration;
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
 
-const BENCHMARKS: [Benchmark; 6] = [
+const BENCHMARKS: [Benchmark; 7] = [
     ("philly", jobs::philly),
+    ("kth", jobs::kth),
     ("million", jobs::million),
     ("openb", openb::measure),
     ("placements", placements::measure),

@@ -1,4 +1,4 @@
-//! Jobs of traces: two months of Philly, and a million.
+//! Jobs of traces: two months of Philly, eleven months of KTH-SP2, and a million.
 
 use super::{processor_time, trace};
 use crate::lab::bench::{Bound, Row, as_f64, median};
@@ -80,6 +80,44 @@ pub(super) fn philly() -> anyhow::Result<Vec<Row>> {
                 "aim, floor 200,000; arrivals, starts and ends of jobs",
             ),
             _ => rate,
+        });
+    }
+    Ok(rows)
+}
+
+/// The log of KTH-SP2 under EASY and conservative backfilling: as one node with all processors, and
+/// under EASY also as a node for each, where jobs are gangs of as many pods. Starts are equal.
+pub(super) fn kth() -> anyhow::Result<Vec<Row>> {
+    let jobs = Jobs::read(&trace("backfill/kth.csv.gz")?)?;
+    let nodes = queues::read(&trace("backfill/queues.csv")?)?;
+    let processors = u32::try_from(queues::nodes(&nodes)).context("too many processors")?;
+    let mut one_node = nodes.clone();
+    for queue in &mut one_node {
+        queue.nodes = 1;
+    }
+    let count = jobs.jobs.len();
+    let mut rows = Vec::new();
+    for (policy, queues, gpus_per_node) in [
+        (Policy::Easy, &one_node, processors),
+        (Policy::Easy, &nodes, 1),
+        (Policy::Conservative, &one_node, processors),
+    ] {
+        let workload = Workload {
+            jobs: &jobs,
+            queues,
+            gpus_per_node,
+        };
+        let runs = (0..REPEATS).map(|_| one(policy, workload).1);
+        let times = runs.map(|(took, _)| took.as_secs_f64());
+        let nodes = queues::nodes(queues);
+        let scenario = format!(
+            "KTH-SP2, {count} jobs, {nodes} x {gpus_per_node} processors, {}",
+            policy.name()
+        );
+        let row = Row::new("simulating a trace", scenario, median(times.collect()), "s");
+        rows.push(match policy {
+            Policy::Easy => row.against(Bound::AtMost, 1.0, "target"),
+            _ => row,
         });
     }
     Ok(rows)
