@@ -56,7 +56,8 @@ impl Problems {
         let count = u32::try_from(number)
             .ok()
             .filter(|_| range.contains(&number));
-        let message = format!("must be from {} to {}", range.start(), range.end());
+        let (least, most) = (range.start(), range.end());
+        let message = format!("must be from {least} to {most}, not {number}");
         self.value(key, count.ok_or(message))
     }
 

@@ -229,15 +229,15 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "inFlight: {statuses: 0}",
-        "inFlight.statuses: must be from 1 to 100000",
+        "inFlight.statuses: must be from 1 to 100000, not 0",
     ),
     (
         "evictions: {inFlight: -1}",
-        "evictions.inFlight: must be from 0 to 100000",
+        "evictions.inFlight: must be from 0 to 100000, not -1",
     ),
     (
         "evictions: {perSecond: 0}",
-        "evictions.perSecond: must be from 1 to 100000",
+        "evictions.perSecond: must be from 1 to 100000, not 0",
     ),
     (
         "consolidation: {movedGpusMax: many}",
@@ -249,7 +249,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "inFlight: {events: -1}",
-        "inFlight.events: must be from 1 to 100000",
+        "inFlight.events: must be from 1 to 100000, not -1",
     ),
     (
         "leaderElection: {namespace: A}",

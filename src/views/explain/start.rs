@@ -87,7 +87,7 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
     };
     let mut lines = vec![match view.promised {
         true => format!(
-            "By {at}: that is promised. Only gangs that go before it in the order may delay it."
+            "By {at}: that is promised. Overruns, lost nodes and gangs that go before it may delay it."
         ),
         false => format!("By {at}, but that is a guess: gangs may still go before it."),
     }];
