@@ -20,7 +20,7 @@ pub(crate) struct Row {
     /// The reference: the target, or the figure of a peer in the same run; `None` for figures that
     /// stand for themselves.
     pub reference: Option<f64>,
-    /// `value` over `reference`.
+    /// `value` over `reference`; `None` also where that is 0.
     pub ratio: Option<f64>,
     /// On which side of the reference the figure should be.
     pub bound: Option<Bound>,
@@ -36,6 +36,10 @@ pub(crate) enum Bound {
     AtMost,
     /// At least the reference: rates.
     AtLeast,
+}
+
+fn ratio(value: f64, reference: f64) -> Option<f64> {
+    Some(value / reference).filter(|ratio| ratio.is_finite())
 }
 
 impl Row {
@@ -70,7 +74,7 @@ impl Row {
     #[must_use]
     pub(crate) fn against(mut self, bound: Bound, reference: f64, note: &'static str) -> Self {
         self.reference = Some(reference);
-        self.ratio = Some(self.value / reference);
+        self.ratio = ratio(self.value, reference);
         self.bound = Some(bound);
         self.note = note;
         self
@@ -80,7 +84,7 @@ impl Row {
     #[must_use]
     pub(crate) fn beside(mut self, reference: f64, note: &'static str) -> Self {
         self.reference = Some(reference);
-        self.ratio = Some(self.value / reference);
+        self.ratio = ratio(self.value, reference);
         self.note = note;
         self
     }
@@ -248,6 +252,14 @@ mod tests {
             text.contains("| 9.00 pods/s | >= 10.0 pods/s | 0.90  | no"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn over_a_reference_of_nothing_there_is_no_ratio() {
+        let row = Row::new("findings", "", 0.0, "pages").against(Bound::AtMost, 0.0, "target");
+        assert!(row.holds() && row.ratio.is_none());
+        let text = table(&[row]);
+        assert!(text.contains("| <= 0 pages |       | yes   |"), "{text}");
     }
 
     #[test]
