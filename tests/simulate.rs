@@ -266,3 +266,18 @@ fn as_many_reservations_as_in_a_configuration_may_be_asked_for() {
         assert!(told.contains(range), "{number}: {told}");
     }
 }
+
+#[test]
+fn a_number_of_reservations_that_no_policy_heeds_is_refused() {
+    let folder = Folder::new("unheeded-reservations");
+    for policies in ["easy,conservative", "fifo", "drf,drf+evictions"] {
+        let run = simulate(
+            &folder.0,
+            &format!("{JOBS} --policy {policies} --reservations 3"),
+        );
+        assert_eq!(run.status.code(), Some(2), "{policies}");
+        let told = text(&run.stderr);
+        let which = "--reservations is for drf+reservations and drf+evictions+reservations";
+        assert!(told.contains(which), "{policies}: {told}");
+    }
+}

@@ -63,10 +63,9 @@ pub(super) struct Args {
         default_value = "fifo,sjf,first-fit,drf"
     )]
     policy: Vec<Name>,
-    /// With +reservations: how many jobs at a time are promised a start
-    #[arg(long, value_name = "N", default_value_t = RESERVATIONS, value_parser = reservations,
-          allow_negative_numbers = true)]
-    reservations: u32,
+    /// With +reservations: how many jobs at a time are promised a start. Without it: 8
+    #[arg(long, value_name = "N", value_parser = reservations, allow_negative_numbers = true)]
+    reservations: Option<u32>,
     /// The folder for the files; it is made if it does not exist. Without it only the summary is
     /// printed
     #[arg(long, value_name = "DIR")]
@@ -104,6 +103,24 @@ enum Name {
         alias = "drf+reservations+evictions"
     )]
     DrfEvictionsReservations,
+}
+
+impl Args {
+    fn reservations(&self) -> u32 {
+        self.reservations.unwrap_or(RESERVATIONS)
+    }
+
+    /// Refuses a number of reservations that no policy would heed.
+    fn check_reservations(&self) -> Result<(), Failure> {
+        let heeds = |name: &Name| name.policy(RESERVATIONS).without_reservations().is_some();
+        if self.reservations.is_none() || self.policy.iter().any(heeds) {
+            return Ok(());
+        }
+        Err(Failure::BadInput(anyhow::anyhow!(
+            "--reservations is for drf+reservations and drf+evictions+reservations: easy promises \
+             one job a start, conservative all of them, and the other policies none"
+        )))
+    }
 }
 
 impl Name {
@@ -150,6 +167,7 @@ fn reservations(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    args.check_reservations()?;
     let bad = |error: InputError| Failure::BadInput(error.into());
     let (jobs, unknown) = Jobs::read_noting(&args.trace).map_err(bad)?;
     if let Some(unknown) = unknown {
@@ -190,7 +208,7 @@ fn scale(queues: &mut [TraceQueue], args: &Args) -> Result<(), Failure> {
 fn simulated(args: &Args, workload: Workload<'_>) -> Vec<Evaluated> {
     let mut policies: Vec<Policy> = Vec::new();
     for name in &args.policy {
-        let policy = name.policy(args.reservations);
+        let policy = name.policy(args.reservations());
         if !policies.contains(&policy) {
             policies.push(policy);
         }

@@ -50,7 +50,7 @@ pub(super) fn report(
         .iter()
         .any(|run| run.run.policy.without_reservations().is_some())
     {
-        facts.push(fact("reservations", args.reservations.to_string()));
+        facts.push(fact("reservations", args.reservations().to_string()));
     }
     facts.push(fact("version", env!("CARGO_PKG_VERSION").to_owned()));
     Report {
