@@ -81,18 +81,18 @@ fn holds(policy: Policy, named: &str, with: impl Fn(&mut Job)) {
     let oracle = oracle(named);
     for machine in MACHINES {
         let run = run(policy, &jobs, processors, machine);
-        let starts = run.starts_s.iter().copied();
-        compare(&jobs, starts, &oracle, &format!("{named}, {machine:?}"));
+        let named = format!("{named}, {machine:?}");
+        compare(&jobs, &run.starts_s, &oracle, &named);
     }
 }
 
 /// Fails where a start is in another second than in that of the oracle.
-fn compare(jobs: &Jobs, starts: impl Iterator<Item = Option<u64>>, oracle: &Oracle, named: &str) {
+fn compare(jobs: &Jobs, starts_s: &[Option<u64>], oracle: &Oracle, named: &str) {
     let mut wrong = Vec::new();
-    for (job, start_s) in jobs.jobs.iter().zip(starts) {
+    for (job, start_s) in jobs.jobs.iter().zip(starts_s) {
         let expected = oracle[&job.row];
-        if start_s != Some(expected) {
-            wrong.push((job.row, start_s, expected));
+        if *start_s != Some(expected) {
+            wrong.push((job.row, *start_s, expected));
         }
     }
     wrong.sort_by_key(|(.., expected)| *expected);

@@ -146,8 +146,8 @@ fn the_first_gang_starts_no_later_than_at_its_shadow_time() {
 /// No gang waits that would delay no promise, neither its own turn nor another's: what sums over
 /// nodes rule out, and which gangs are not tried because one like them was refused, is right.
 ///
-/// Where gangs end early, gangs with promises of their own are left out: they are asked once each
-/// in a round, in the order of promises, as the oracle of conservative backfilling does, and what a
+/// Where gangs end early and several have promises, those are left out: they are asked once each in
+/// a round, in the order of promises, as the oracle of conservative backfilling does, and what a
 /// later one gives up by being pulled forward is not offered to an earlier one in the same round.
 #[test]
 fn where_counting_decides_every_gang_starts_that_delays_no_promise() {

@@ -63,8 +63,9 @@ pub(super) struct Args {
         default_value = "fifo,sjf,first-fit,drf"
     )]
     policy: Vec<Name>,
-    /// With +reservations: how many jobs at a time are promised a start. Without it: 8
-    #[arg(long, value_name = "N", value_parser = reservations, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = reservations, allow_negative_numbers = true,
+          help = format!("With +reservations: how many jobs at a time are promised a start. \
+                          Without it: {RESERVATIONS}"))]
     reservations: Option<u32>,
     /// The folder for the files; it is made if it does not exist. Without it only the summary is
     /// printed

@@ -89,9 +89,10 @@ pub(super) fn philly() -> anyhow::Result<Vec<Row>> {
 /// under EASY also as a node for each, where jobs are gangs of as many pods. Starts are equal.
 pub(super) fn kth() -> anyhow::Result<Vec<Row>> {
     let jobs = Jobs::read(&trace("backfill/kth.csv.gz")?)?;
-    let nodes = queues::read(&trace("backfill/queues.csv")?)?;
-    let processors = u32::try_from(queues::nodes(&nodes)).context("too many processors")?;
-    let mut one_node = nodes.clone();
+    let nodes_of_one = queues::read(&trace("backfill/queues.csv")?)?;
+    let processors = queues::nodes(&nodes_of_one);
+    let processors = u32::try_from(processors).context("too many processors")?;
+    let mut one_node = nodes_of_one.clone();
     for queue in &mut one_node {
         queue.nodes = 1;
     }
@@ -99,7 +100,7 @@ pub(super) fn kth() -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (policy, queues, gpus_per_node) in [
         (Policy::Easy, &one_node, processors),
-        (Policy::Easy, &nodes, 1),
+        (Policy::Easy, &nodes_of_one, 1),
         (Policy::Conservative, &one_node, processors),
     ] {
         let workload = Workload {
