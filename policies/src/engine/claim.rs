@@ -73,13 +73,21 @@ impl Engine {
         let mut begun = 0;
         let was_delayed = self.planner.end_delay(gang);
         match found {
-            Err(no_plan) => self
-                .planner
-                .note_no_plan(&self.state, queue, gang, &no_plan),
+            Err(no_plan) => {
+                self.planner
+                    .note_no_plan(&self.state, queue, gang, &no_plan);
+                if was_delayed.is_some() {
+                    let (state, settings) = (&mut self.state, &self.settings);
+                    self.planner
+                        .offer_promise(state, settings, &self.progress, gang);
+                }
+            }
             Ok(plan) => {
-                let (state, settings) = (&self.state, &self.settings);
+                let (state, settings) = (&mut self.state, &self.settings);
                 let planner = &mut self.planner;
-                if !planner.delay_plan(state, settings, gang, &plan, now_ms) {
+                if planner.delay_plan(state, settings, gang, &plan, now_ms) {
+                    planner.end_promise_in_vain(state, settings, &self.progress, gang);
+                } else {
                     begun = TAKING_WORK * (plan.evict.len() + plan.places.len()) as u64;
                     let plan = &plan;
                     self.begin_taking(Chosen { plan, queue, gang }, &others.later, now_ms);

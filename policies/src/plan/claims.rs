@@ -208,6 +208,9 @@ impl Planner {
         let mut next = self.claims.head(queue);
         while let Some(gang) = next.filter(|gang| !self.may_claim(state, queue, *gang)) {
             self.claims.pass(queue, gang);
+            if self.end_delay(gang).is_some() {
+                self.offer_promise(state, settings, progress, gang);
+            }
             next = self.claims.head(queue);
         }
         let demand = next.map(|gang| -> Demand {

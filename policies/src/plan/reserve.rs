@@ -435,8 +435,13 @@ impl Planner {
             // ever, and waits for another time.
             self.reservations.drop_of(id);
         }
+        let claim = &mut self.waiting[id].claim;
+        if reason == Reason::Reserved {
+            // The gang has room behind promises, and takes none from others.
+            claim.delayed_until_ms = None;
+        }
         // The room of an eviction plan is held already.
-        let claims = self.waiting[id].claim.awaited.is_some();
+        let claims = claim.awaited.is_some();
         if settings.reservations == 0 || !for_room || claims {
             return Wish::Refused;
         }
@@ -483,9 +488,11 @@ impl Planner {
         let known = self.reservations.tries;
         let known = known.filter(|(gang, _)| *gang == start.gang);
         let mut tries = known.map(|(_, tries)| tries).unwrap_or_default();
+        // A gang that may take room from others when its delay ends starts then without a promise.
+        let taken_ms = self.waiting[start.gang].claim.delayed_until_ms;
         let asked = Asked {
             start: &start,
-            before_ms: UnixMs::MAX,
+            before_ms: taken_ms.unwrap_or(UnixMs::MAX),
             tries: &mut tries,
             work_max: SLICE_WORK,
         };
@@ -621,6 +628,27 @@ impl Planner {
             self.reservations.drop_of(id);
             // It has waited for the promised time, and waits for room now.
             self.wake(state, settings, progress, id);
+        }
+    }
+
+    /// Ends the promise to a gang with an eviction plan that is carried out no later than the
+    /// promised start, see [`ClaimState::delayed_until_ms`].
+    ///
+    /// [`ClaimState::delayed_until_ms`]: crate::plan::waiting::ClaimState::delayed_until_ms
+    pub(crate) fn end_promise_in_vain(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+    ) {
+        let taken_ms = self.waiting[id].claim.delayed_until_ms;
+        let start_ms = self.reservations.start_ms(id);
+        if start_ms
+            .zip(taken_ms)
+            .is_some_and(|(start, taken)| taken <= start)
+        {
+            self.end_promise(state, settings, progress, id);
         }
     }
 

@@ -125,6 +125,10 @@ impl ClaimState {
     pub(crate) fn pause(&mut self, pause_ms: u64, now_ms: UnixMs) {
         let until_ms = now_ms.saturating_add(pause_ms);
         self.paused_until_ms = self.paused_until_ms.max(until_ms);
+        // A plan that waits for less long is not carried out.
+        let paused_until_ms = self.paused_until_ms;
+        self.delayed_until_ms
+            .take_if(|until_ms| *until_ms < paused_until_ms);
     }
 
     /// The pause that is due after as many plans that came to nothing; `None`: not yet one.

@@ -9,6 +9,7 @@ mod cheapest;
 mod choices;
 mod claimants;
 mod counted;
+mod delayed;
 mod disks;
 mod disturbed;
 mod extended;
