@@ -84,10 +84,9 @@ pub struct Explanation {
 pub struct ExpectedStart {
     /// When there is room for the gang at the latest; `None`: that cannot be said.
     pub at_ms: Option<UnixMs>,
-    /// The gang has a reservation for this time: no other gang starts where that delays it.
-    /// Otherwise the time is a guess, and gangs may still go before it.
-    pub is_promised: bool,
-    /// The gangs whose ends make the room, the first to end first.
+    /// How sure the time is.
+    pub standing: StartStanding,
+    /// Whose ends make the room, the first to end first.
     pub ends: Vec<ExpectedEnd>,
     /// Gangs that run or are promised to start, and of whose runtime nothing is known, at most
     /// three: first those whose ends would let the gang start. Empty if it lacks room, and no end
@@ -97,19 +96,45 @@ pub struct ExpectedStart {
     pub endless_count: usize,
 }
 
-/// When a gang that runs, or is to start, is expected to end.
+/// How sure an expected start is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartStanding {
+    /// The gang has a reservation: no other gang starts where that delays it.
+    Promised,
+    /// The room is held for the gang, and pods are leaving it.
+    Held,
+    /// Gangs may still go before it.
+    Guessed,
+}
+
+/// Room that is expected to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedEnd {
-    /// The gang's name.
+    /// The name of the gang that gives the room; of a pod without a gang, the pod's.
     pub gang: String,
-    /// When it is expected to end.
+    /// When the room is expected.
     pub at_ms: UnixMs,
-    /// Where the expectation comes from.
-    pub source: RuntimeSource,
-    /// The gang was expected to end before now, and has not.
-    pub is_overdue: bool,
-    /// The gang does not run yet: it was promised to start.
-    pub waits: bool,
+    /// Why it is expected then.
+    pub cause: EndCause,
+}
+
+/// Why room is expected to come at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndCause {
+    /// A gang that runs is expected to end.
+    Runs {
+        /// Where the expectation comes from.
+        source: RuntimeSource,
+        /// The gang was expected to end before now, and has not.
+        is_overdue: bool,
+    },
+    /// A gang is promised to start, and expected to end after that.
+    WillRun {
+        /// Where the expectation comes from.
+        source: RuntimeSource,
+    },
+    /// Pods are being deleted, and their grace periods end.
+    Leaves,
 }
 
 /// Evictions that would make room for a gang.

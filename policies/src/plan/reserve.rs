@@ -699,7 +699,7 @@ impl Planner {
 }
 
 /// Whether a gang that was refused for this reason waits for room only: a promise may help it.
-fn waits_for_room(reason: Reason) -> bool {
+pub(crate) fn waits_for_room(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::DoesNotFit | Reason::NotFoundWithinBound | Reason::MembersLost | Reason::Reserved

@@ -37,7 +37,8 @@ use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
-use crate::plan::reserve::foresight::Foresight;
+use crate::plan::reserve::foresight::{Foresight, Giver};
+use crate::plan::reserve::waits_for_room;
 use crate::plan::victims::{self, Others};
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
@@ -181,6 +182,10 @@ impl Teller {
         let is_behind = explanation.reason == Some(Reason::Reserved);
         let ends = (is_behind, tried.ends.as_ref());
         explanation.expected_start = start.map(|start| expected_start(scene.state, start, ends));
+        if settings.reservations == 0 && explanation.reason.is_some_and(waits_for_room) {
+            let note = "the configuration has `reservations: 0`, so no start is foreseen";
+            explanation.notes.push(note.into());
+        }
         explanation.takers = takers::takers(scene.state, settings, progress, id, now_ms);
         let gang = &scene.state.gangs[id];
         explanation.remedies = remedies(&explanation, &tried, only_anew(scene.state, gang));
@@ -240,11 +245,12 @@ fn expected_start(
 ) -> ExpectedStart {
     let name = |gang: GangId| String::from(&*state.name_of(&state.gangs[gang]));
     let ends = start.ends.iter().map(|end| ExpectedEnd {
-        gang: name(end.gang),
+        gang: match end.of {
+            Giver::Gang(gang) => name(gang),
+            Giver::Pod(pod) => format!("{}/{}", state.pods[pod].namespace, state.pods[pod].name),
+        },
         at_ms: end.at_ms,
-        source: end.source,
-        is_overdue: end.is_overdue,
-        waits: end.waits,
+        cause: end.cause,
     });
     let matters = start.at_ms.is_some() || is_behind || helpful.is_some();
     let endless = start.endless.iter().filter(|_| matters);
@@ -261,7 +267,7 @@ fn expected_start(
     endless.truncate(ENDLESS_NAMED);
     ExpectedStart {
         at_ms: start.at_ms,
-        is_promised: start.is_promised,
+        standing: start.standing,
         ends: ends.collect(),
         endless,
         endless_count,

@@ -1,11 +1,12 @@
 //! Promised starts as users see them, and runtimes that are learned from earlier runs.
 
 use crate::needed::with_port;
+use gpu_batch_policies::explain::{EndCause, StartStanding};
 use gpu_batch_policies::facts::{Problem, RuntimeSource};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::Forecast;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{World, gang, leaf, node, pod, queue};
+use gpu_batch_testing::{World, gang, leaf, node, pod, queue, quota};
 
 /// A second in milliseconds.
 const S: u64 = 1_000;
@@ -133,23 +134,70 @@ fn an_explanation_names_the_ends_that_make_room() {
     world.apply(pod("a-head", 8).runtime(50 * S));
     world.then(pod("b-next", 8).runtime(50 * S));
     let start = world.explain("pod/a-head").expected_start.unwrap();
-    assert!(start.is_promised);
+    assert_eq!(start.standing, StartStanding::Promised);
     assert_eq!(start.at_ms, Some(world.now_ms + 100 * S));
     let [end] = start.ends.as_slice() else {
         panic!("{start:?}");
     };
-    assert_eq!(
-        (&*end.gang, end.source),
-        ("default/pod/r1", RuntimeSource::Said)
-    );
-    assert!(!end.waits && !end.is_overdue);
+    assert_eq!((&*end.gang, end.cause), ("default/pod/r1", as_said()));
     // Beyond the reservations it is a guess, which rests on a promised start, too.
     let guess = world.explain("pod/b-next").expected_start.unwrap();
-    assert!(!guess.is_promised);
+    assert_eq!(guess.standing, StartStanding::Guessed);
     assert_eq!(guess.at_ms, Some(world.now_ms + 150 * S));
-    let ends = guess.ends.iter().map(|end| (&*end.gang, end.waits));
-    let expected = [("default/pod/r1", false), ("default/pod/a-head", true)];
+    let ends = guess.ends.iter().map(|end| (&*end.gang, end.cause));
+    let source = RuntimeSource::Said;
+    let expected = [
+        ("default/pod/r1", as_said()),
+        ("default/pod/a-head", EndCause::WillRun { source }),
+    ];
     assert_eq!(ends.collect::<Vec<_>>(), expected);
+}
+
+/// The gang runs for as long as it says.
+fn as_said() -> EndCause {
+    EndCause::Runs {
+        source: RuntimeSource::Said,
+        is_overdue: false,
+    }
+}
+
+#[test]
+fn an_explanation_names_pods_that_are_leaving() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
+    world.then(pod("a", 8));
+    let gone_ms = world.now_ms + 60 * S;
+    world.change("r", |pod| pod.deletion_ms = Some(gone_ms));
+    world.settle();
+    let start = world.explain("pod/a").expected_start.unwrap();
+    assert_eq!(start.standing, StartStanding::Promised);
+    let [end] = start.ends.as_slice() else {
+        panic!("{start:?}");
+    };
+    let leaves = (&*end.gang, end.at_ms, end.cause);
+    assert_eq!(leaves, ("default/pod/r", gone_ms, EndCause::Leaves));
+}
+
+#[test]
+fn room_that_is_held_for_a_gang_is_expected_when_the_evicted_pods_have_left() {
+    let mut world = world(0);
+    world.grace_ms = Some(60 * S);
+    world.apply((node("n1", 8), quota("rich", 8), queue("poor")));
+    world.apply(pod("r1 r2", 4).on("n1").queue("poor"));
+    let evicted_ms = world.now_ms;
+    world.then(pod("a", 8).queue("rich"));
+    world.settle();
+    assert_eq!(world.reason("pod/a"), Some(Reason::WaitingForEviction));
+    let start = world.explain("pod/a").expected_start.unwrap();
+    assert_eq!(start.standing, StartStanding::Held);
+    let gone_ms = start.at_ms.unwrap();
+    assert!(
+        (evicted_ms..=evicted_ms + 61 * S).contains(&gone_ms),
+        "{start:?}"
+    );
+    let ends = start.ends.iter().map(|end| (&*end.gang, end.cause));
+    let leaves = ["default/pod/r1", "default/pod/r2"].map(|name| (name, EndCause::Leaves));
+    assert_eq!(ends.collect::<Vec<_>>(), leaves);
 }
 
 #[test]
@@ -169,7 +217,12 @@ fn without_reservations_nothing_is_foreseen() {
     let mut world = world(0);
     world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
     world.then(pod("a", 8));
-    assert_eq!(world.explain("pod/a").expected_start, None);
+    let explanation = world.explain("pod/a");
+    assert_eq!(explanation.expected_start, None);
+    let [note] = explanation.notes.as_slice() else {
+        panic!("{:?}", explanation.notes);
+    };
+    assert!(note.contains("`reservations: 0`"), "{note}");
     assert_eq!(estimate(&world, "pod/a"), None);
 }
 
@@ -197,7 +250,11 @@ fn a_gang_is_expected_to_run_as_long_as_earlier_ones_of_its_owner() {
     world.then(pod("other", 8).queue("q"));
     assert_eq!(estimate(&world, "pod/other"), Some(60 * S));
     let start = world.explain("pod/other").expected_start.unwrap();
-    assert_eq!(start.ends[0].source, RuntimeSource::Owner);
+    let cause = EndCause::Runs {
+        source: RuntimeSource::Owner,
+        is_overdue: false,
+    };
+    assert_eq!(start.ends[0].cause, cause);
     world.pass(30 * S);
     world.end("nightly-3");
     world.settle();

@@ -2,11 +2,14 @@
 
 use super::eviction::counted;
 use crate::kube::format::seconds;
-use gpu_batch_policies::explain::{ExpectedEnd, ExpectedStart};
+use gpu_batch_policies::explain::{EndCause, ExpectedEnd, ExpectedStart, StartStanding};
 use serde::{Deserialize, Serialize};
 
 /// How many gangs the text names.
 const ENDS_NAMED: usize = 6;
+
+/// The source of an end that is known because pods are being deleted.
+const LEAVING: &str = "Leaving";
 
 /// When a gang that waits is expected to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +18,13 @@ pub struct StartView {
     /// When there is room for it at the latest, if all gangs end as expected; `null`: that cannot
     /// be said.
     pub at: Option<String>,
-    /// Whether the gang has a reservation for this time. Otherwise the time is a guess, and gangs
-    /// may still go before it.
+    /// Whether the gang has a reservation for this time.
     pub promised: bool,
-    /// The gangs whose ends make the room, the first to end first.
+    /// Whether the room is held for the gang, and pods are leaving it. If it is neither held nor
+    /// promised, the time is a guess, and gangs may still go before it.
+    #[serde(default)]
+    pub held: bool,
+    /// Whose ends make the room, the first to end first.
     pub ends: Vec<EndView>,
     /// Gangs that run or are promised to start, and of whose runtime nothing is known, at most
     /// three: first those whose ends would let the gang start. Empty if it lacks room, and no end
@@ -28,16 +34,16 @@ pub struct StartView {
     pub endless_count: usize,
 }
 
-/// When another gang is expected to end.
+/// When room is expected to come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndView {
-    /// The gang.
+    /// The gang that gives it; of a pod without a gang, the pod.
     pub gang: String,
     /// When it is expected to end.
     pub at: String,
     /// `Said`: the gang says how long it runs. `Owner`, `Queue`: earlier gangs of its owner, or of
-    /// its queue, ran so long.
+    /// its queue, ran so long. `Leaving`: pods of it are being deleted.
     pub source: String,
     /// Whether it was expected to end before now, and has not.
     pub overdue: bool,
@@ -49,7 +55,8 @@ impl From<ExpectedStart> for StartView {
     fn from(start: ExpectedStart) -> Self {
         Self {
             at: start.at_ms.map(seconds),
-            promised: start.is_promised,
+            promised: start.standing == StartStanding::Promised,
+            held: start.standing == StartStanding::Held,
             ends: start.ends.into_iter().map(Into::into).collect(),
             endless: start.endless,
             endless_count: start.endless_count,
@@ -59,12 +66,17 @@ impl From<ExpectedStart> for StartView {
 
 impl From<ExpectedEnd> for EndView {
     fn from(end: ExpectedEnd) -> Self {
+        let (source, overdue, waits) = match end.cause {
+            EndCause::Runs { source, is_overdue } => (source.as_str(), is_overdue, false),
+            EndCause::WillRun { source } => (source.as_str(), false, true),
+            EndCause::Leaves => (LEAVING, false, false),
+        };
         Self {
             gang: end.gang,
             at: seconds(end.at_ms),
-            source: end.source.as_str().to_owned(),
-            overdue: end.is_overdue,
-            waits: end.waits,
+            source: source.to_owned(),
+            overdue,
+            waits,
         }
     }
 }
@@ -81,15 +93,21 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
                     1 => format!("{first} runs"),
                     count => format!("{count} gangs run, such as {first},"),
                 };
-                format!("Nobody can say: how long {who} is not known (`expectedRuntime` says it).")
+                // The name of a gang without a PodGroup has the kind of its owner in it.
+                let says = match first.split('/').count() {
+                    2 => "`expectedRuntime`",
+                    _ => "the annotation `gpu-batch.io/expected-runtime`",
+                };
+                format!("Nobody can say: how long {who} is not known ({says} says it).")
             }
         }];
     };
-    let mut lines = vec![match view.promised {
-        true => format!(
+    let mut lines = vec![match (view.promised, view.held) {
+        (true, _) => format!(
             "By {at}: that is promised. Overruns, lost nodes and gangs that go before it may delay it."
         ),
-        false => format!("By {at}, but that is a guess: gangs may still go before it."),
+        (_, true) => format!("By {at}: the room is held for it, and pods are leaving."),
+        (false, false) => format!("By {at}, but that is a guess: gangs may still go before it."),
     }];
     lines.extend(view.ends.iter().take(ENDS_NAMED).map(end));
     if view.ends.len() > ENDS_NAMED {
@@ -101,6 +119,10 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
 
 /// `  when vision/old ends, expected at 2026-11-21T10:00:00Z as it says`.
 fn end(end: &EndView) -> String {
+    let (gang, at) = (&end.gang, &end.at);
+    if end.source == LEAVING {
+        return format!("  when {gang} has left, by {at}: its grace period ends");
+    }
     // Of a gang that overruns its time, the expected end is the scheduler's guess.
     let because = match (end.source.as_str(), end.overdue) {
         ("Said", false) => " as it says",
@@ -114,6 +136,5 @@ fn end(end: &EndView) -> String {
         true => ", after a start that it is promised",
         false => "",
     };
-    let (gang, at) = (&end.gang, &end.at);
     format!("  when {gang} ends, expected at {at}{because}{waits}")
 }

@@ -1,15 +1,17 @@
 //! When a refused gang is expected to start, and what that rests on: for those who ask.
 
 use super::earliest::{Asked, Found, Tries, earliest};
-use super::future::{Places, Start};
+use super::future::{Places, Start, leaves_ms};
 use super::rooms::Rooms;
-use crate::facts::{RuntimeSource, UnixMs};
+use crate::explain::{EndCause, StartStanding};
+use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Wait;
-use crate::ids::{ById, GangId, NodeId};
+use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::Planner;
 use crate::plan::attempt::Asker;
+use crate::plan::waiting::Awaited;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -22,25 +24,28 @@ use alloc::vec::Vec;
 pub(crate) struct Foresight {
     /// When there is room at the latest, if all goes as expected; `None`: that cannot be said.
     pub(crate) at_ms: Option<UnixMs>,
-    /// The gang was promised to start then. Otherwise other gangs may still go before it.
-    pub(crate) is_promised: bool,
-    /// The gangs whose ends make the room, by name.
+    pub(crate) standing: StartStanding,
+    /// Whose ends make the room, by time and name.
     pub(crate) ends: Vec<End>,
     /// The gangs of whose runtime nothing is known: those that are promised to start, in the order
     /// of promises, then those that run, by name.
     pub(crate) endless: Vec<GangId>,
 }
 
-/// The expected end of a gang.
+/// Room that is expected to come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
-    pub(crate) gang: GangId,
+    pub(crate) of: Giver,
     pub(crate) at_ms: UnixMs,
-    pub(crate) source: RuntimeSource,
-    /// The gang was expected to end before now, and has not.
-    pub(crate) is_overdue: bool,
-    /// The gang does not run yet: it was promised to start.
-    pub(crate) waits: bool,
+    pub(crate) cause: EndCause,
+}
+
+/// Who gives room by ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Giver {
+    Gang(GangId),
+    /// A pod without a gang.
+    Pod(PodId),
 }
 
 impl Planner {
@@ -59,8 +64,11 @@ impl Planner {
         let (Wait::Room(..), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return None;
         };
+        if let Some(awaited) = &waiting.claim.awaited {
+            return held(state, awaited, now_ms);
+        }
         let for_room = super::waits_for_room(reason) && !state.has_related_members(id);
-        if settings.reservations == 0 || !for_room || waiting.claim.awaited.is_some() {
+        if settings.reservations == 0 || !for_room {
             return None;
         }
         let asker = Asker {
@@ -79,10 +87,11 @@ impl Planner {
         };
         Some(Foresight {
             at_ms: found.as_ref().map(|(at_ms, _)| *at_ms),
-            is_promised: own.is_some(),
-            ends: found.map_or_else(Vec::new, |(at_ms, places)| {
-                self.ends_on(state, id, at_ms, &places)
-            }),
+            standing: match own {
+                Some(_) => StartStanding::Promised,
+                None => StartStanding::Guessed,
+            },
+            ends: found.map_or_else(Vec::new, |found| self.ends_on(state, id, found, now_ms)),
             endless: self.endless(state, id),
         })
     }
@@ -104,50 +113,50 @@ impl Planner {
         }
     }
 
-    /// The gangs that leave nodes of a gang until its start.
+    /// Who leaves nodes of a gang until its start.
     fn ends_on(
         &self,
         state: &ClusterState,
         id: GangId,
-        at_ms: UnixMs,
-        places: &Places,
+        (at_ms, places): (UnixMs, Places),
+        now_ms: UnixMs,
     ) -> Vec<End> {
         let nodes: BTreeSet<NodeId> = places.iter().map(|(_, node)| *node).collect();
         let ends = &self.reservations.ends;
-        let mut found: BTreeMap<GangId, End> = BTreeMap::new();
-        let on_nodes = nodes.iter().flat_map(|node| &state.nodes[*node].pods);
-        for gang in on_nodes.filter_map(|pod| state.pods[*pod].gang()) {
-            let known = ends.of(gang).zip(ends.source_of(gang));
-            let known = known.filter(|(end_ms, _)| *end_ms <= at_ms && gang != id);
-            if let Some((end_ms, (source, is_overdue))) = known {
-                let end = End {
-                    gang,
-                    at_ms: end_ms,
-                    source,
-                    is_overdue,
-                    waits: false,
-                };
-                found.insert(gang, end);
+        let pods = nodes.iter().flat_map(|node| &state.nodes[*node].pods);
+        let mut found = Vec::new();
+        for pod in pods {
+            let gang = state.pods[*pod].gang();
+            if gang == Some(id) {
+                continue;
             }
+            found.extend(leaves(state, *pod, now_ms));
+            let end = gang.and_then(|gang| {
+                let (source, is_overdue) = ends.source_of(gang)?;
+                let cause = EndCause::Runs { source, is_overdue };
+                Some(End {
+                    of: Giver::Gang(gang),
+                    at_ms: ends.of(gang)?,
+                    cause,
+                })
+            });
+            found.extend(end);
         }
         for other in &self.reservations.promised {
+            let gang = other.start.gang;
             let mut shared = other.places.iter().filter(|(_, node)| nodes.contains(node));
-            let (gang, end_ms) = (other.start.gang, other.start.end_ms());
-            let expectation = state.expectation(gang).filter(|_| end_ms <= at_ms);
-            if let (Some(_), Some(expectation)) = (shared.next(), expectation) {
-                let end = End {
-                    gang,
-                    at_ms: end_ms,
-                    source: expectation.source,
-                    is_overdue: false,
-                    waits: true,
-                };
-                found.insert(gang, end);
+            if let (Some(_), Some(expectation)) = (shared.next(), state.expectation(gang)) {
+                found.push(End {
+                    of: Giver::Gang(gang),
+                    at_ms: other.start.end_ms(),
+                    cause: EndCause::WillRun {
+                        source: expectation.source,
+                    },
+                });
             }
         }
-        let mut found: Vec<End> = found.into_values().collect();
-        found.sort_by_key(|end| (end.at_ms, by_name(state, end.gang)));
-        found
+        found.retain(|end| end.at_ms <= at_ms);
+        in_order(state, found)
     }
 
     /// The gangs that are promised to start, and those that run, and are expected never to end.
@@ -164,6 +173,47 @@ impl Planner {
         let promised = promised.filter(|it| it.runtime_ms.is_none() && it.gang != id);
         promised.map(|it| it.gang).chain(endless).collect()
     }
+}
+
+/// The start of a gang for which pods are leaving; `None`: not all of them were asked to leave yet.
+fn held(state: &ClusterState, awaited: &Awaited, now_ms: UnixMs) -> Option<Foresight> {
+    let pods = awaited.pods.iter().filter_map(|uid| state.pod_ids.get(uid));
+    let pods = pods.filter(|pod| state.pods[**pod].stage.node().is_some());
+    let ends: Option<Vec<End>> = pods.map(|pod| leaves(state, *pod, now_ms)).collect();
+    let ends = in_order(state, ends?);
+    Some(Foresight {
+        at_ms: Some(ends.iter().map(|end| end.at_ms).max()?),
+        standing: StartStanding::Held,
+        ends,
+        endless: Vec::new(),
+    })
+}
+
+/// When a pod that is being deleted has left; `None`: it is not.
+fn leaves(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<End> {
+    let pod = &state.pods[id];
+    Some(End {
+        of: pod.gang().map_or(Giver::Pod(id), Giver::Gang),
+        at_ms: leaves_ms(pod.deletion_ms?, now_ms),
+        cause: EndCause::Leaves,
+    })
+}
+
+/// These ends by time and name, of several leaving pods of a gang the last one.
+fn in_order(state: &ClusterState, ends: Vec<End>) -> Vec<End> {
+    let mut last: BTreeMap<(Giver, bool), End> = BTreeMap::new();
+    for end in ends {
+        let known = last.entry((end.of, end.cause == EndCause::Leaves));
+        let known = known.or_insert(end);
+        known.at_ms = known.at_ms.max(end.at_ms);
+    }
+    let name = |of: Giver| match of {
+        Giver::Gang(gang) => by_name(state, gang),
+        Giver::Pod(pod) => (Arc::from(&*state.pods[pod].name), 0),
+    };
+    let mut ends: Vec<End> = last.into_values().collect();
+    ends.sort_by_cached_key(|end| (end.at_ms, name(end.of)));
+    ends
 }
 
 /// The order of gangs by name; a number tells those of one name apart.

@@ -120,9 +120,8 @@ impl<'a> Future<'a> {
             divided: starts.iter().map(|start| start.gang).collect(),
         };
         for pod in future.state.holds.leaving().collect::<Vec<_>>() {
-            let at_ms = future.state.pods[pod].deletion_ms.unwrap_or(0);
-            let at_ms = at_ms.max(basis.now_ms.saturating_add(LEAVING_MS));
-            future.let_leave(at_ms, &[pod]);
+            let deletion_ms = future.state.pods[pod].deletion_ms.unwrap_or(0);
+            future.let_leave(leaves_ms(deletion_ms, basis.now_ms), &[pod]);
         }
         future
     }
@@ -216,6 +215,11 @@ impl<'a> Future<'a> {
         self.txn.rollback(self.state, self.began);
         self.work
     }
+}
+
+/// When a pod is expected to have left that is to be deleted at a time.
+pub(super) fn leaves_ms(deletion_ms: UnixMs, now_ms: UnixMs) -> UnixMs {
+    deletion_ms.max(now_ms.saturating_add(LEAVING_MS))
 }
 
 /// Places what a gang wants next where it was to be. Returns whether the gang still wants just

@@ -490,7 +490,8 @@ fn of_other_reason(reason: Reason) -> Option<&'static str> {
         | Reason::WaitingForEviction
         | Reason::PreemptionDelay => return None,
         Reason::Reserved => {
-            "an `expectedRuntime` with which it ends before that start, if that is how long it runs"
+            "an `expectedRuntime` with which it ends before that start, if that is how long it \
+             runs; of pods without a PodGroup the annotation `gpu-batch.io/expected-runtime` says it"
         }
     })
 }
