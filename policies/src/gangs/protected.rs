@@ -193,13 +193,22 @@ pub(crate) fn evictable_from(
 
 /// Works out anew what the gangs hold that have changed.
 pub(crate) fn follow(state: &mut ClusterState) {
-    for gang in state.minima.take_changed() {
+    follow_some(state, usize::MAX);
+}
+
+/// Works out anew what some of the gangs hold that have changed, at most so many. Returns how many
+/// these were.
+pub(crate) fn follow_some(state: &mut ClusterState, gangs_max: usize) -> usize {
+    let changed = state.minima.take_changed(gangs_max);
+    let count = changed.len();
+    for gang in changed {
         let minima = match state.gangs.get(gang) {
             Some(_) => minima_of(state, gang),
             None => SmallVec::new(),
         };
         state.minima.replace(gang, minima);
     }
+    count
 }
 
 /// What a gang holds, by queue.

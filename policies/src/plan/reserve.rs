@@ -25,6 +25,7 @@
 //! | `rooms` | how much room there is at later times |
 //! | `startless` | gangs for which no start was found |
 //! | `earliest` | when a gang fits beside other promises |
+//! | `room_news` | whether room that has come may be of use to promises |
 //! | `pull` | promises that are pulled forward |
 //! | `beside` | whether a gang may start now |
 //! | `sums` | starts that sums over all nodes rule out |
@@ -41,6 +42,7 @@ pub(crate) mod foresight;
 mod future;
 mod lay_out;
 mod pull;
+mod room_news;
 mod rooms;
 mod startless;
 mod sums;
@@ -68,6 +70,7 @@ use earliest::{Asked, Found, Tries, earliest};
 use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
 use pull::Round;
+use room_news::RoomNews;
 use rooms::Rooms;
 use startless::Startless;
 
@@ -107,6 +110,8 @@ pub(crate) struct Reservations {
     is_changed: bool,
     /// Room is there earlier than expected.
     room_came: bool,
+    /// Room that has come on some nodes, of use or not.
+    room_news: RoomNews,
     /// When promises may be pulled forward again.
     pull_due_ms: UnixMs,
     /// Promises are being pulled forward.
@@ -140,11 +145,17 @@ impl Reservations {
         now_ms: UnixMs,
     ) {
         let news = self.ends.follow(state, id, counts, now_ms);
+        if news == News::Left {
+            self.room_news.note_members(state, id);
+        }
         self.note(news);
     }
 
     fn note(&mut self, news: News) {
         self.room_came |= news == News::Earlier;
+        if news == News::Left {
+            self.room_news.note();
+        }
         self.is_late |= news == News::Later;
         // What was promised nobody may be free now beside the promises.
         self.is_changed |= news == News::OnTime;
@@ -297,6 +308,7 @@ impl Reservations {
                 }
                 None => {
                     self.news.insert(start.gang);
+                    self.room_news.note_promise();
                     self.promised.push(Reservation {
                         start: *start,
                         places,
@@ -329,6 +341,7 @@ impl Planner {
         if is_doubtful {
             known.note_room();
         }
+        known.weigh_room(state, now_ms);
         let mut pulls = false;
         if is_late
             || (is_doubtful && !self.are_promises_kept(state, settings, progress, now_ms, work))
@@ -338,7 +351,7 @@ impl Planner {
             self.reservations.round = None;
         } else {
             pulls = self.pull_forward(state, settings, progress, now_ms, work);
-            if self.reservations.room_came && self.reservations.seen.news {
+            if self.reservations.room_came && self.reservations.seen.has_news() {
                 // Room that is enough for a promised gang now goes to no other gang.
                 for start in self.reservations.starts() {
                     self.wake(state, settings, progress, start.gang);

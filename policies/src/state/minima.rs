@@ -108,8 +108,10 @@ impl Minima {
         self.is_changed[gang]
     }
 
-    pub(crate) fn take_changed(&mut self) -> Vec<GangId> {
-        let changed = core::mem::take(&mut self.changed);
+    /// Takes at most so many of the gangs that have changed.
+    pub(crate) fn take_changed(&mut self, gangs_max: usize) -> Vec<GangId> {
+        let left = self.changed.len().saturating_sub(gangs_max);
+        let changed = self.changed.split_off(left);
         for gang in &changed {
             self.is_changed.forget(*gang);
         }

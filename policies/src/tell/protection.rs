@@ -5,14 +5,15 @@
 //! of them, or what the quota guarantees, has changed.
 
 use crate::bind::outbox::{Outbox, StatusKey};
-use crate::gangs::protected::{follow, holdings};
+use crate::gangs::protected::{follow_some, holdings};
 use crate::queues::{Demand, QueueId};
 use crate::state::ClusterState;
 use crate::tell::Teller;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// How many gangs one step looks at, at most; the gangs of one queue are never parted.
-const GANGS_LOOKED_AT: usize = 500;
+/// How many gangs one step looks at, at most, which takes up to a millisecond; the gangs of one
+/// queue are never parted.
+const GANGS_LOOKED_AT: usize = 200;
 
 /// The queues whose gangs are to be looked at.
 #[derive(Debug, Default)]
@@ -58,9 +59,8 @@ impl Teller {
         if self.protection.due.is_empty() {
             return false;
         }
-        follow(state);
+        let mut looked_at = follow_some(state, GANGS_LOOKED_AT);
         let state = &*state;
-        let mut looked_at = 0;
         while looked_at < GANGS_LOOKED_AT
             && let Some(queue) = self.protection.due.pop_first()
         {

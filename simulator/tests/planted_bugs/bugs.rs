@@ -440,6 +440,11 @@ pub(crate) const BUGS: &[Bug] = &[
     )
     .first_tried(8),
     bug_of_backfilling(
+        "room that comes early is of use to no promise",
+        "room-that-is-of-use",
+        "left.is_empty() && requests.next().is_none()",
+    ),
+    bug_of_backfilling(
         "of those alike behind promises one that ends before the first of them is not tried",
         "one-of-those-alike-that-ends-earlier",
         "Reason::Reserved => !ends_earlier(*other) && !is_told_truly(*other),",

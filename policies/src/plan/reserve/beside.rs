@@ -18,7 +18,7 @@ use crate::plan::Planner;
 use crate::plan::attempt::{Asker, in_one_slice};
 use crate::plan::claims;
 use crate::plan::order::CandidateKind;
-use crate::queues::QueueId;
+use crate::queues::{Demand, QueueId};
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -243,11 +243,20 @@ fn may_use_up_bounds(
     if !is_preemptible(own) && others.clone().any(has_quota) {
         return true;
     }
-    let (settings, progress) = (asker.settings, asker.progress);
-    let asked = others.map(|&Start { gang, queue, .. }| {
+    let asked = asked_by(state, asker.settings, asker.progress, others);
+    !state.queues.has_room_for_all(own.queue, &asked)
+}
+
+/// What promised gangs ask for, with their queues.
+pub(super) fn asked_by<'a>(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    starts: impl Iterator<Item = &'a Start>,
+) -> Vec<(QueueId, Demand)> {
+    let asked = starts.map(|&Start { gang, queue, .. }| {
         let demand = wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
         (queue, demand)
     });
-    let asked: Vec<_> = asked.collect();
-    !state.queues.has_room_for_all(own.queue, &asked)
+    asked.collect()
 }

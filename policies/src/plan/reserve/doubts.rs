@@ -22,8 +22,17 @@ pub(super) struct Seen {
     cursor: u64,
     /// The sum of the versions of all topologies.
     topologies: u64,
-    /// Nodes have changed since planning last ended.
-    pub(super) news: bool,
+    /// The nodes that have changed since planning last ended; `None`: it may be any.
+    pub(super) changed: Option<BTreeSet<NodeId>>,
+}
+
+impl Seen {
+    /// Whether nodes have changed since planning last ended.
+    pub(super) fn has_news(&self) -> bool {
+        self.changed
+            .as_ref()
+            .is_none_or(|changed| !changed.is_empty())
+    }
 }
 
 impl Reservations {
@@ -47,12 +56,13 @@ impl Reservations {
         let before = core::mem::replace(&mut self.seen.topologies, topologies);
         let is_doubtful = core::mem::take(&mut self.is_doubtful) || before != topologies;
         let changed = state.changes.since(self.seen.cursor);
-        let changed: Option<BTreeSet<NodeId>> = changed.map(Iterator::collect);
-        self.seen.news = changed.as_ref().is_none_or(|changed| !changed.is_empty());
-        if core::mem::take(&mut self.may_have_room) && self.seen.news {
-            self.note_room();
+        self.seen.changed = changed.map(Iterator::collect);
+        if core::mem::take(&mut self.may_have_room) && self.seen.has_news() {
+            self.is_changed = true;
+            self.ask_again();
+            self.room_news.note();
         }
-        let Some(changed) = changed.filter(|_| !is_doubtful) else {
+        let Some(changed) = self.seen.changed.as_ref().filter(|_| !is_doubtful) else {
             return true;
         };
         let promised = self.promised.iter();

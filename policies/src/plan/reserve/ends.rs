@@ -65,7 +65,9 @@ pub(crate) enum News {
     Begun,
     /// Room is there when it was expected.
     OnTime,
-    /// Room is there, or will be, earlier than expected.
+    /// Members have left earlier than expected.
+    Left,
+    /// Room will be there earlier than expected.
     Earlier,
     /// Room will be there later than expected.
     Later,
@@ -109,7 +111,7 @@ impl Ends {
             self.note(id, Run { places, ..run });
         }
         match places < run.places {
-            true => News::Earlier,
+            true => News::Left,
             false => News::Nothing,
         }
     }
@@ -120,11 +122,11 @@ impl Ends {
             return News::Nothing;
         };
         let Some(end_ms) = run.end_ms else {
-            return News::Earlier;
+            return News::Left;
         };
         self.by_time.remove(&(end_ms, id));
         match end_ms > now_ms {
-            true => News::Earlier,
+            true => News::Left,
             false => News::OnTime,
         }
     }

@@ -1,0 +1,143 @@
+//! Whether room that has come may let a gang with a promise start earlier.
+//!
+//! To pull promises forward takes a look at all nodes, and most room that comes is of no use for
+//! that: a node has room for a member only when the last of several gangs has left it. So it is
+//! asked first whether a node with news could have room for a member before the promised start, if
+//! all leave that are expected to. If none could, places could be found for no promise that were
+//! not there before the news.
+//!
+//! Room counts as useful wherever something other than amounts on nodes may decide: bounds of
+//! queues, holds, cards, host ports, volumes.
+
+use super::beside::asked_by;
+use super::future::Start;
+use super::{Reservation, Reservations};
+use crate::facts::UnixMs;
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, ClassId, GangId, NodeId};
+use crate::plan::Planner;
+use crate::resources::amount_of;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::pod::{Pod, Stage};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// Room that has come on some nodes.
+#[derive(Debug, Default)]
+pub(super) struct RoomNews {
+    has_come: bool,
+    /// Nodes on which it has come, besides those in the log of changed nodes.
+    nodes: BTreeSet<NodeId>,
+    /// A bound of a queue may decide when promised gangs start.
+    bounds_may_decide: bool,
+}
+
+impl RoomNews {
+    /// Notes that room has come on nodes that have changed since planning last ended.
+    pub(super) fn note(&mut self) {
+        self.has_come = true;
+    }
+
+    /// Notes that room comes on the nodes of a gang, of which members are leaving.
+    pub(super) fn note_members(&mut self, state: &ClusterState, id: GangId) {
+        let members = state.gangs[id].members.iter();
+        let nodes = members.filter_map(|pod| state.pods[*pod].stage.node());
+        self.nodes.extend(nodes);
+    }
+
+    /// Notes that a gang was promised a start: what kept it from an earlier one is not known.
+    pub(super) fn note_promise(&mut self) {
+        self.bounds_may_decide = true;
+    }
+}
+
+impl Reservations {
+    /// Takes in whether the room that has come may be of use to a gang with a promise.
+    pub(super) fn weigh_room(&mut self, state: &ClusterState, now_ms: UnixMs) {
+        let mut nodes = core::mem::take(&mut self.room_news.nodes);
+        if !core::mem::take(&mut self.room_news.has_come) {
+            return;
+        }
+        // Gangs that wait behind promises may start beside them now.
+        self.is_changed = true;
+        let Some(changed) = &self.seen.changed else {
+            self.room_came = true;
+            return;
+        };
+        nodes.extend(changed);
+        let mut later = self.promised.iter().filter(|it| it.start.at_ms > now_ms);
+        self.room_came |= self.room_news.bounds_may_decide
+            || !state.holds.is_empty()
+            || later.any(|promised| self.may_use(state, promised, &nodes));
+    }
+
+    /// Whether one of these nodes may have room for a member of a promised gang before its start.
+    fn may_use(
+        &self,
+        state: &ClusterState,
+        promised: &Reservation,
+        nodes: &BTreeSet<NodeId>,
+    ) -> bool {
+        let Start { gang, at_ms, .. } = promised.start;
+        let members = state.gangs[gang].members.iter();
+        let members = members.map(|pod| &state.pods[*pod]);
+        let waiting = members.filter(|pod| pod.stage == Stage::Waiting);
+        let counts_amounts =
+            |pod: &&Pod| pod.claims.is_none() && state.counts_by_amounts(pod.class);
+        let (counted, others): (Vec<&Pod>, Vec<&Pod>) = waiting.partition(counts_amounts);
+        let classes: BTreeSet<ClassId> = counted.iter().map(|pod| pod.class).collect();
+        let mut classes = classes.into_iter();
+        !others.is_empty()
+            || classes.any(|class| {
+                let mut nodes = nodes.iter();
+                nodes.any(|node| self.has_room_before(state, *node, class, at_ms))
+            })
+    }
+
+    /// Whether a node has amounts for a pod of a class before a time, if all leave it that are
+    /// expected to.
+    fn has_room_before(
+        &self,
+        state: &ClusterState,
+        id: NodeId,
+        class: ClassId,
+        at_ms: UnixMs,
+    ) -> bool {
+        let Some(node) = state.nodes.get(id) else {
+            return false;
+        };
+        let leaves = |pod: &&Pod| {
+            let end_ms = pod.gang().and_then(|gang| self.ends.of(gang));
+            pod.leaving || end_ms.is_some_and(|end_ms| end_ms < at_ms)
+        };
+        let left = node.pods.iter().map(|pod| &state.pods[*pod]);
+        let left: Vec<&Pod> = left.filter(leaves).collect();
+        let mut requests = state.classes[class].requests.iter();
+        // tests plant bugs here: room-that-is-of-use
+        requests.all(|(resource, amount)| {
+            let taken = left.iter().map(|pod| &state.classes[pod.class].requests);
+            let taken = taken.map(|requests| u128::from(amount_of(requests, *resource)));
+            u128::from(node.free(*resource)) + taken.sum::<u128>() >= u128::from(*amount)
+        })
+    }
+}
+
+impl Planner {
+    /// Takes in whether bounds of queues may decide when promised gangs start. A round of pulling
+    /// promises forward begins, which finds out about all of them.
+    pub(super) fn note_bounds(
+        &mut self,
+        state: &ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+    ) {
+        let starts = self.reservations.starts();
+        let asked = asked_by(state, settings, progress, starts.iter());
+        let is_bounded = |start: &Start| {
+            let is_preemptible = state.gangs[start.gang].spec.preemptible;
+            !is_preemptible || !state.queues.has_room_for_all(start.queue, &asked)
+        };
+        self.reservations.room_news.bounds_may_decide = starts.iter().any(is_bounded);
+    }
+}
