@@ -449,3 +449,20 @@ fn room_of_pods_that_are_leaving_is_promised_for_the_end_of_their_grace_periods(
     world.settle();
     assert_eq!(due(&world, "a"), Some(60 * S));
 }
+
+#[test]
+fn a_gang_starts_when_leaving_pods_are_gone_before_their_grace_periods_end() {
+    let mut world = World::with(reserving(8));
+    world.apply(node("n1 n2", 8));
+    world.apply(pod("r", 8).on("n1").runtime(1_000 * S + AGE));
+    world.apply(pod("s", 8).on("n2").runtime(500 * S + AGE));
+    world.then((gang("a", 1), pod("a-0", 8).of("a")));
+    let gone_ms = world.now_ms + 60 * S;
+    world.change("r", |pod| pod.deletion_ms = Some(gone_ms));
+    world.settle();
+    assert_eq!(due(&world, "a"), Some(60 * S));
+    world.pass(2 * S);
+    world.delete("r");
+    world.settle();
+    assert_eq!(world.places("a-0"), "n1");
+}
