@@ -209,7 +209,9 @@ impl Planner {
         while let Some(gang) = next.filter(|gang| !self.may_claim(state, queue, *gang)) {
             self.claims.pass(queue, gang);
             if self.end_delay(gang).is_some() {
+                // A gang like this one has found no plan, so this one has none any more.
                 self.offer_promise(state, settings, progress, gang);
+                state.touched.insert(gang);
             }
             next = self.claims.head(queue);
         }

@@ -108,7 +108,7 @@ pub(crate) struct Reservations {
     startless: Startless,
     /// Promises have ended or were pulled forward since these gangs were last tried.
     is_changed: bool,
-    /// Room is there earlier than expected.
+    /// Room is there earlier than expected, and may be of use to promises.
     room_came: bool,
     /// Room that has come on some nodes, of use or not.
     room_news: RoomNews,
@@ -229,6 +229,7 @@ impl Reservations {
         let ended = self.promised.remove(place);
         self.is_changed = true;
         self.news.insert(id);
+        self.room_news.note_promises();
         self.ask_again();
         Some(ended.start.at_ms)
     }
@@ -303,12 +304,13 @@ impl Reservations {
                 Some(known) => {
                     if known.start.at_ms != start.at_ms {
                         self.news.insert(start.gang);
+                        self.room_news.note_promises();
                     }
                     (known.start, known.places) = (*start, places);
                 }
                 None => {
                     self.news.insert(start.gang);
-                    self.room_news.note_promise();
+                    self.room_news.note_promises();
                     self.promised.push(Reservation {
                         start: *start,
                         places,
@@ -503,6 +505,7 @@ impl Planner {
         let mut tries = known.map(|(_, tries)| tries).unwrap_or_default();
         // A gang that may take room from others when its delay ends starts then without a promise.
         let taken_ms = self.waiting[start.gang].claim.delayed_until_ms;
+        let taken_ms = taken_ms.filter(|_| settings.evictions.in_flight > 0);
         let asked = Asked {
             start: &start,
             before_ms: taken_ms.unwrap_or(UnixMs::MAX),
@@ -665,7 +668,8 @@ impl Planner {
         }
     }
 
-    /// Lets a gang be tried whose eviction plan has ended: it may be promised a start again.
+    /// Lets a gang be tried whose eviction plan has ended, or that can make none any more: it may be
+    /// promised a start again.
     pub(crate) fn offer_promise(
         &mut self,
         state: &mut ClusterState,

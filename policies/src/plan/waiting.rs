@@ -125,7 +125,7 @@ impl ClaimState {
     pub(crate) fn pause(&mut self, pause_ms: u64, now_ms: UnixMs) {
         let until_ms = now_ms.saturating_add(pause_ms);
         self.paused_until_ms = self.paused_until_ms.max(until_ms);
-        // A plan that waits for less long is not carried out.
+        // A plan whose delay ends within the pause is not carried out.
         let paused_until_ms = self.paused_until_ms;
         self.delayed_until_ms
             .take_if(|until_ms| *until_ms < paused_until_ms);

@@ -11,8 +11,8 @@ use crate::state::ClusterState;
 use crate::tell::Teller;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// How many gangs one step looks at, at most, which takes up to a millisecond; the gangs of one
-/// queue are never parted.
+/// How many gangs one step looks at, at most, which takes about a millisecond; the gangs of one
+/// queue are never parted, so that it may be more.
 const GANGS_LOOKED_AT: usize = 200;
 
 /// The queues whose gangs are to be looked at.

@@ -107,3 +107,19 @@ fn a_gang_that_waits_behind_a_promise_has_no_delay() {
     world.later(200 * S);
     assert_eq!(world.evictions, 0);
 }
+
+#[test]
+fn a_gang_that_may_take_nothing_any_more_is_promised_a_start() {
+    let mut world = reclaimable(1_000);
+    world.then(pod("a", 8).queue("rich"));
+    assert_eq!(due(&world, "pod/a"), None);
+    let mut settings = Settings {
+        preemption_delay_ms: 100 * S,
+        reservations: 1,
+        ..Settings::default()
+    };
+    settings.evictions.in_flight = 0;
+    world.configure(settings);
+    world.later(S);
+    assert_eq!(due(&world, "pod/a"), Some(999 * S));
+}

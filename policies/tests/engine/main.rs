@@ -57,6 +57,7 @@ mod takings;
 mod telling;
 mod topologies;
 mod unforeseen;
+mod useful;
 mod verdicts;
 mod volumes;
 

@@ -93,12 +93,10 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
                     1 => format!("{first} runs"),
                     count => format!("{count} gangs run, such as {first},"),
                 };
-                // The name of a gang without a PodGroup has the kind of its owner in it.
-                let says = match first.split('/').count() {
-                    2 => "`expectedRuntime`",
-                    _ => "the annotation `gpu-batch.io/expected-runtime`",
-                };
-                format!("Nobody can say: how long {who} is not known ({says} says it).")
+                format!(
+                    "Nobody can say: how long {who} is not known (`expectedRuntime`, or the \
+                     annotation `gpu-batch.io/expected-runtime` of pods, says it)."
+                )
             }
         }];
     };

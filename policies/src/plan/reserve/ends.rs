@@ -65,7 +65,7 @@ pub(crate) enum News {
     Begun,
     /// Room is there when it was expected.
     OnTime,
-    /// Members have left earlier than expected.
+    /// Members have left, or are leaving, earlier than expected.
     Left,
     /// Room will be there earlier than expected.
     Earlier,

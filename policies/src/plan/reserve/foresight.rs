@@ -189,23 +189,26 @@ fn held(state: &ClusterState, awaited: &Awaited, now_ms: UnixMs) -> Option<Fores
     })
 }
 
-/// When a pod that is being deleted has left; `None`: it is not.
+/// When a pod that is leaving has left; `None`: it is not leaving, or is stuck.
 fn leaves(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<End> {
     let pod = &state.pods[id];
     Some(End {
         of: pod.gang().map_or(Giver::Pod(id), Giver::Gang),
-        at_ms: leaves_ms(pod.deletion_ms?, now_ms),
+        at_ms: leaves_ms(pod.deletion_ms.filter(|_| pod.leaving)?, now_ms),
         cause: EndCause::Leaves,
     })
 }
 
-/// These ends by time and name, of several leaving pods of a gang the last one.
+/// These ends by time and name: of all ends of a gang the last one, and of its leaving pods the last
+/// one.
 fn in_order(state: &ClusterState, ends: Vec<End>) -> Vec<End> {
     let mut last: BTreeMap<(Giver, bool), End> = BTreeMap::new();
     for end in ends {
         let known = last.entry((end.of, end.cause == EndCause::Leaves));
         let known = known.or_insert(end);
-        known.at_ms = known.at_ms.max(end.at_ms);
+        if known.at_ms < end.at_ms {
+            *known = end;
+        }
     }
     let name = |of: Giver| match of {
         Giver::Gang(gang) => by_name(state, gang),

@@ -70,7 +70,7 @@ impl Planner {
         };
         if begins {
             known.room_came = false;
-            self.note_bounds(state, settings, progress);
+            self.note_round(state, settings, progress);
         }
         let before = *work;
         self.pull_in_turn(state, settings, progress, (&mut round, now_ms), work);

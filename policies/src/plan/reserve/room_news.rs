@@ -2,12 +2,13 @@
 //!
 //! To pull promises forward takes a look at all nodes, and most room that comes is of no use for
 //! that: a node has room for a member only when the last of several gangs has left it. So it is
-//! asked first whether a node with news could have room for a member before the promised start, if
-//! all leave that are expected to. If none could, places could be found for no promise that were
-//! not there before the news.
+//! asked first whether a node with news could have room for a member at the promised start, or
+//! before, if all leave that are expected to. If none could, places could be found for no promise
+//! that were not there before the news.
 //!
-//! Room counts as useful wherever something other than amounts on nodes may decide: bounds of
-//! queues, holds, cards, host ports, volumes.
+//! That rests on what the last round of pulling has found out. So all room counts as useful after
+//! promises were made, moved or ended since, and wherever something other than amounts on nodes may
+//! decide: bounds of queues, holds, cards, host ports, volumes.
 
 use super::beside::asked_by;
 use super::future::Start;
@@ -27,16 +28,26 @@ use alloc::vec::Vec;
 #[derive(Debug, Default)]
 pub(super) struct RoomNews {
     has_come: bool,
-    /// Nodes on which it has come, besides those in the log of changed nodes.
+    /// The nodes on which it may have come since promises were last held against news.
     nodes: BTreeSet<NodeId>,
-    /// A bound of a queue may decide when promised gangs start.
-    bounds_may_decide: bool,
+    /// Any node may be one of these.
+    is_anywhere: bool,
+    /// More than the room on nodes with news may decide whether promises can be pulled forward.
+    more_decides: bool,
 }
 
 impl RoomNews {
-    /// Notes that room has come on nodes that have changed since planning last ended.
+    /// Notes that room has come on nodes that have changed.
     pub(super) fn note(&mut self) {
         self.has_come = true;
+    }
+
+    /// Notes nodes that have changed, whether room has come there or not; `None`: any may have.
+    pub(super) fn note_changed(&mut self, changed: Option<&BTreeSet<NodeId>>) {
+        match changed {
+            Some(changed) => self.nodes.extend(changed),
+            None => self.is_anywhere = true,
+        }
     }
 
     /// Notes that room comes on the nodes of a gang, of which members are leaving.
@@ -46,33 +57,34 @@ impl RoomNews {
         self.nodes.extend(nodes);
     }
 
-    /// Notes that a gang was promised a start: what kept it from an earlier one is not known.
-    pub(super) fn note_promise(&mut self) {
-        self.bounds_may_decide = true;
+    /// Notes that a promise was made, moved or ended: what keeps other gangs from earlier starts
+    /// than they are promised is not known any more.
+    pub(super) fn note_promises(&mut self) {
+        self.more_decides = true;
     }
 }
 
 impl Reservations {
     /// Takes in whether the room that has come may be of use to a gang with a promise.
     pub(super) fn weigh_room(&mut self, state: &ClusterState, now_ms: UnixMs) {
-        let mut nodes = core::mem::take(&mut self.room_news.nodes);
-        if !core::mem::take(&mut self.room_news.has_come) {
+        let has_come = core::mem::take(&mut self.room_news.has_come);
+        // Gangs that wait behind promises may start beside them now.
+        self.is_changed |= has_come;
+        self.room_news.note_changed(self.seen.changed.as_ref());
+        if !has_come && self.has_promises() {
             return;
         }
-        // Gangs that wait behind promises may start beside them now.
-        self.is_changed = true;
-        let Some(changed) = &self.seen.changed else {
-            self.room_came = true;
-            return;
-        };
-        nodes.extend(changed);
+        let nodes = core::mem::take(&mut self.room_news.nodes);
+        let is_anywhere = core::mem::take(&mut self.room_news.is_anywhere);
         let mut later = self.promised.iter().filter(|it| it.start.at_ms > now_ms);
-        self.room_came |= self.room_news.bounds_may_decide
-            || !state.holds.is_empty()
-            || later.any(|promised| self.may_use(state, promised, &nodes));
+        self.room_came |= self.has_promises()
+            && (self.room_news.more_decides
+                || is_anywhere
+                || !state.holds.is_empty()
+                || later.any(|promised| self.may_use(state, promised, &nodes)));
     }
 
-    /// Whether one of these nodes may have room for a member of a promised gang before its start.
+    /// Whether one of these nodes may have room for a member of a promised gang by its start.
     fn may_use(
         &self,
         state: &ClusterState,
@@ -91,25 +103,19 @@ impl Reservations {
         !others.is_empty()
             || classes.any(|class| {
                 let mut nodes = nodes.iter();
-                nodes.any(|node| self.has_room_before(state, *node, class, at_ms))
+                nodes.any(|node| self.has_room_by(state, *node, class, at_ms))
             })
     }
 
-    /// Whether a node has amounts for a pod of a class before a time, if all leave it that are
-    /// expected to.
-    fn has_room_before(
-        &self,
-        state: &ClusterState,
-        id: NodeId,
-        class: ClassId,
-        at_ms: UnixMs,
-    ) -> bool {
+    /// Whether a node has amounts for a pod of a class at a time, if all leave it that are expected
+    /// to by then.
+    fn has_room_by(&self, state: &ClusterState, id: NodeId, class: ClassId, at_ms: UnixMs) -> bool {
         let Some(node) = state.nodes.get(id) else {
             return false;
         };
         let leaves = |pod: &&Pod| {
             let end_ms = pod.gang().and_then(|gang| self.ends.of(gang));
-            pod.leaving || end_ms.is_some_and(|end_ms| end_ms < at_ms)
+            pod.leaving || end_ms.is_some_and(|end_ms| end_ms <= at_ms)
         };
         let left = node.pods.iter().map(|pod| &state.pods[*pod]);
         let left: Vec<&Pod> = left.filter(leaves).collect();
@@ -124,9 +130,9 @@ impl Reservations {
 }
 
 impl Planner {
-    /// Takes in whether bounds of queues may decide when promised gangs start. A round of pulling
-    /// promises forward begins, which finds out about all of them.
-    pub(super) fn note_bounds(
+    /// Takes in that a round of pulling promises forward begins, which finds out about all of them,
+    /// and whether holds or bounds of queues may decide when promised gangs start.
+    pub(super) fn note_round(
         &mut self,
         state: &ClusterState,
         settings: &Settings,
@@ -138,6 +144,7 @@ impl Planner {
             let is_preemptible = state.gangs[start.gang].spec.preemptible;
             !is_preemptible || !state.queues.has_room_for_all(start.queue, &asked)
         };
-        self.reservations.room_news.bounds_may_decide = starts.iter().any(is_bounded);
+        let is_bounded = starts.iter().any(is_bounded);
+        self.reservations.room_news.more_decides = is_bounded || !state.holds.is_empty();
     }
 }
