@@ -668,8 +668,8 @@ impl Planner {
         }
     }
 
-    /// Lets a gang be tried whose eviction plan has ended, or that can make none any more: it may be
-    /// promised a start again.
+    /// Lets a gang be tried whose eviction plan has ended, or that can make none any more: it may
+    /// be promised a start again.
     pub(crate) fn offer_promise(
         &mut self,
         state: &mut ClusterState,

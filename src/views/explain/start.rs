@@ -93,10 +93,12 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
                     1 => format!("{first} runs"),
                     count => format!("{count} gangs run, such as {first},"),
                 };
-                format!(
-                    "Nobody can say: how long {who} is not known (`expectedRuntime`, or the \
-                     annotation `gpu-batch.io/expected-runtime` of pods, says it)."
-                )
+                // `NS/NAME` is the gang of a PodGroup; other names have a kind in them.
+                let says = match first.split('/').count() {
+                    2 => "`expectedRuntime`",
+                    _ => "the annotation `gpu-batch.io/expected-runtime`",
+                };
+                format!("Nobody can say: how long {who} is not known ({says} says it).")
             }
         }];
     };

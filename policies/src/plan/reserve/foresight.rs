@@ -199,8 +199,8 @@ fn leaves(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<End> {
     })
 }
 
-/// These ends by time and name: of all ends of a gang the last one, and of its leaving pods the last
-/// one.
+/// These ends by time and name: of all ends of a gang the last one, and the last one of its leaving
+/// pods.
 fn in_order(state: &ClusterState, ends: Vec<End>) -> Vec<End> {
     let mut last: BTreeMap<(Giver, bool), End> = BTreeMap::new();
     for end in ends {
