@@ -96,6 +96,15 @@ impl World {
         }
     }
 
+    /// How long after now a gang is estimated to start, in milliseconds; `None`: nothing is told.
+    ///
+    /// # Panics
+    /// There is no such gang, or it was to start before now.
+    pub fn estimated_in_ms(&self, gang: &str) -> Option<u64> {
+        let start_ms = self.gang(gang).status.estimated_start_ms?;
+        Some(start_ms - self.now_ms)
+    }
+
     /// How far the gang has come.
     #[must_use]
     pub fn phase(&self, gang: &str) -> Phase {

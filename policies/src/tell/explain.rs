@@ -37,7 +37,7 @@ use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
-use crate::plan::reserve::foresight::{Foresight, Giver};
+use crate::plan::reserve::foresight::{Foresight, Leaver};
 use crate::plan::reserve::waits_for_room;
 use crate::plan::victims::{self, Others};
 use crate::queues::{Bound, Excess, QueueId};
@@ -246,8 +246,8 @@ fn expected_start(
     let name = |gang: GangId| String::from(&*state.name_of(&state.gangs[gang]));
     let ends = start.ends.iter().map(|end| ExpectedEnd {
         gang: match end.of {
-            Giver::Gang(gang) => name(gang),
-            Giver::Pod(pod) => format!("{}/{}", state.pods[pod].namespace, state.pods[pod].name),
+            Leaver::Gang(gang) => name(gang),
+            Leaver::Pod(pod) => format!("{}/{}", state.pods[pod].namespace, state.pods[pod].name),
         },
         at_ms: end.at_ms,
         cause: end.cause,

@@ -24,20 +24,14 @@ fn reclaimable(ends_s: u64) -> World {
     world
 }
 
-/// When a gang is promised to start, from now.
-fn due(world: &World, gang: &str) -> Option<u64> {
-    let start_ms = world.gang(gang).status.estimated_start_ms?;
-    Some(start_ms - world.now_ms)
-}
-
 #[test]
 fn a_gang_that_takes_room_before_it_would_come_leaves_the_promise_to_another() {
     let mut world = reclaimable(1_000);
     world.then(pod("a", 8).queue("rich"));
     assert_eq!(world.reason("pod/a"), Some(Reason::PreemptionDelay));
     world.then(pod("b", 8).late().queue("poor").runtime(10 * S));
-    assert_eq!(due(&world, "pod/a"), None);
-    assert_eq!(due(&world, "pod/b"), Some(1_000 * S));
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/b"), Some(1_000 * S));
     world.later(100 * S);
     assert_eq!(world.evicted, ["r"]);
     world.settle();
@@ -48,13 +42,17 @@ fn a_gang_that_takes_room_before_it_would_come_leaves_the_promise_to_another() {
 fn a_gang_that_gets_room_before_it_may_take_any_is_promised_it() {
     let mut world = reclaimable(50);
     world.then(pod("a", 8).queue("rich").runtime(10 * S));
-    assert_eq!(due(&world, "pod/a"), Some(50 * S));
+    assert_eq!(world.estimated_in_ms("pod/a"), Some(50 * S));
     world.then(pod("b", 8).late().queue("poor").runtime(10 * S));
-    assert_eq!(due(&world, "pod/b"), None, "there is one reservation");
+    assert_eq!(
+        world.estimated_in_ms("pod/b"),
+        None,
+        "there is one reservation"
+    );
     // The pod runs longer than expected, and the next expectation is later than the delay's end.
     world.later(50 * S + 1);
-    assert_eq!(due(&world, "pod/a"), None);
-    assert_eq!(due(&world, "pod/b"), Some(60 * S - 1));
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/b"), Some(60 * S - 1));
     world.later(50 * S);
     assert_eq!(world.evicted, ["r"]);
 }
@@ -63,15 +61,15 @@ fn a_gang_that_gets_room_before_it_may_take_any_is_promised_it() {
 fn a_gang_that_loses_its_right_to_take_room_is_promised_a_start() {
     let mut world = reclaimable(1_000);
     world.then(pod("a", 8).queue("rich"));
-    assert_eq!(due(&world, "pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
     world.then(quota("rich", 4));
     world.later(S);
     assert_eq!(world.reason("pod/a"), Some(Reason::DoesNotFit));
-    assert_eq!(due(&world, "pod/a"), Some(999 * S));
+    assert_eq!(world.estimated_in_ms("pod/a"), Some(999 * S));
     world.then(quota("rich", 8));
     world.later(S);
     assert_eq!(world.reason("pod/a"), Some(Reason::PreemptionDelay));
-    assert_eq!(due(&world, "pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
 }
 
 /// The second of two gangs that are alike is not asked: the first finds no plan.
@@ -99,7 +97,7 @@ fn a_gang_that_waits_behind_a_promise_has_no_delay() {
     ));
     world.then(pod("a", 8).late().queue("rich"));
     world.later(S);
-    assert_eq!(due(&world, "head"), Some(999 * S));
+    assert_eq!(world.estimated_in_ms("head"), Some(999 * S));
     assert_eq!(world.reason("pod/a"), Some(Reason::PreemptionDelay));
     world.end("kept");
     world.later(S);
@@ -112,7 +110,7 @@ fn a_gang_that_waits_behind_a_promise_has_no_delay() {
 fn a_gang_that_may_take_nothing_any_more_is_promised_a_start() {
     let mut world = reclaimable(1_000);
     world.then(pod("a", 8).queue("rich"));
-    assert_eq!(due(&world, "pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
     let mut settings = Settings {
         preemption_delay_ms: 100 * S,
         reservations: 1,
@@ -121,5 +119,5 @@ fn a_gang_that_may_take_nothing_any_more_is_promised_a_start() {
     settings.evictions.in_flight = 0;
     world.configure(settings);
     world.later(S);
-    assert_eq!(due(&world, "pod/a"), Some(999 * S));
+    assert_eq!(world.estimated_in_ms("pod/a"), Some(999 * S));
 }

@@ -21,25 +21,23 @@ fn world(reservations: u32) -> World {
     })
 }
 
-/// When a gang is estimated to start, from now.
-fn estimate(world: &World, gang: &str) -> Option<u64> {
-    let start_ms = world.gang(gang).status.estimated_start_ms?;
-    Some(start_ms - world.now_ms)
-}
-
 #[test]
 fn a_promised_start_stands_in_the_status_as_long_as_it_is_promised() {
     let mut world = world(1);
     world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
     world.apply((gang("g", 2), pod("g-0 g-1", 4).of("g")));
     world.then(pod("z", 1));
-    assert_eq!(estimate(&world, "g"), Some(100 * S));
-    assert_eq!(estimate(&world, "pod/z"), None, "there is one reservation");
+    assert_eq!(world.estimated_in_ms("g"), Some(100 * S));
+    assert_eq!(
+        world.estimated_in_ms("pod/z"),
+        None,
+        "there is one reservation"
+    );
     world.pass(60 * S);
     world.end("r");
     world.settle();
     assert_eq!(world.places("g-0 g-1"), "n1 n1");
-    assert_eq!(estimate(&world, "g"), None);
+    assert_eq!(world.estimated_in_ms("g"), None);
     let errors = world.engine.take_forecasts().filter_map(|it| match it {
         Forecast::Start {
             promised_ms,
@@ -102,7 +100,7 @@ fn promises_are_laid_out_on_the_nodes_that_were_chosen_for_them() {
     world.then(pod("d-wide", 6).runtime(10 * S));
     let estimates = ["a-wide", "b-later", "d-wide"].map(|pod| {
         let gang = format!("pod/{pod}");
-        estimate(&world, &gang).map(|ms| ms / S)
+        world.estimated_in_ms(&gang).map(|ms| ms / S)
     });
     assert_eq!(estimates, [Some(200), Some(100), Some(300)]);
 }
@@ -118,7 +116,7 @@ fn the_host_port_of_a_promised_gang_is_left_to_it() {
     world.then(with_port(pod("c-other", 1), 81).runtime(500 * S));
     assert_eq!(world.places("b-same c-other"), "- n1");
     assert_eq!(world.reason("pod/b-same"), Some(Reason::Reserved));
-    assert_eq!(estimate(&world, "pod/a-head"), Some(100 * S));
+    assert_eq!(world.estimated_in_ms("pod/a-head"), Some(100 * S));
     world.pass(100 * S);
     world.end("r");
     world.settle();
@@ -209,7 +207,7 @@ fn where_no_end_is_known_the_gangs_without_one_are_named() {
     assert_eq!(start.at_ms, None);
     assert_eq!(start.endless, ["default/pod/r"]);
     assert_eq!(start.endless_count, 1);
-    assert_eq!(estimate(&world, "pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
 }
 
 #[test]
@@ -223,7 +221,7 @@ fn without_reservations_nothing_is_foreseen() {
         panic!("{:?}", explanation.notes);
     };
     assert!(note.contains("`reservations: 0`"), "{note}");
-    assert_eq!(estimate(&world, "pod/a"), None);
+    assert_eq!(world.estimated_in_ms("pod/a"), None);
 }
 
 /// A world in which two gangs of one owner have run for 60 and 50 seconds in the queue `q`.
@@ -248,7 +246,7 @@ fn a_gang_is_expected_to_run_as_long_as_earlier_ones_of_its_owner() {
     let mut world = after_two_runs();
     world.then(pod("nightly-3", 8).queue("q"));
     world.then(pod("other", 8).queue("q"));
-    assert_eq!(estimate(&world, "pod/other"), Some(60 * S));
+    assert_eq!(world.estimated_in_ms("pod/other"), Some(60 * S));
     let start = world.explain("pod/other").expected_start.unwrap();
     let cause = EndCause::Runs {
         source: RuntimeSource::Owner,
@@ -278,7 +276,7 @@ fn what_was_learned_stands_in_the_queue_and_outlives_the_leader() {
     world.take_over();
     world.then(pod("nightly-3", 8).queue("q"));
     world.then(pod("other", 8).queue("q"));
-    assert_eq!(estimate(&world, "pod/other"), Some(60 * S));
+    assert_eq!(world.estimated_in_ms("pod/other"), Some(60 * S));
 }
 
 #[test]

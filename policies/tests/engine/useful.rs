@@ -27,12 +27,6 @@ fn look_once(world: &mut World) {
     world.settle();
 }
 
-/// When a gang is promised to start, from now.
-fn due(world: &World, gang: &str) -> Option<u64> {
-    let start_ms = world.gang(gang).status.estimated_start_ms?;
-    Some(start_ms - world.now_ms)
-}
-
 /// A gang that keeps its own start on other nodes leaves its nodes to another gang.
 #[test]
 fn room_that_comes_by_a_promised_start_lets_another_gang_go_before() {
@@ -46,14 +40,14 @@ fn room_that_comes_by_a_promised_start_lets_another_gang_go_before() {
     world.then(pod("q-0 q-1", 8).of("q").runtime(400 * S));
     world.then(pod("p", 12).late().runtime(1_000 * S));
     assert_eq!(world.places("q-0 q-1"), "- -");
-    assert_eq!(due(&world, "q"), Some(100 * S));
-    assert_eq!(due(&world, "pod/p"), Some(500 * S));
+    assert_eq!(world.estimated_in_ms("q"), Some(100 * S));
+    assert_eq!(world.estimated_in_ms("pod/p"), Some(500 * S));
     look_once(&mut world);
     world.pass(10 * S);
     world.end("x");
     world.settle();
-    assert_eq!(due(&world, "q"), Some(90 * S));
-    assert_eq!(due(&world, "pod/p"), Some(40 * S));
+    assert_eq!(world.estimated_in_ms("q"), Some(90 * S));
+    assert_eq!(world.estimated_in_ms("pod/p"), Some(40 * S));
 }
 
 #[test]
@@ -68,7 +62,7 @@ fn pods_that_leave_sooner_than_they_may_pull_a_promise_forward_later() {
     let gone_ms = world.now_ms + 60 * S;
     world.change("r", |pod| pod.deletion_ms = Some(gone_ms));
     world.settle();
-    assert_eq!(due(&world, "a"), Some(60 * S));
+    assert_eq!(world.estimated_in_ms("a"), Some(60 * S));
     look_once(&mut world);
     world.pass(2 * S);
     world.delete("r");
@@ -77,7 +71,7 @@ fn pods_that_leave_sooner_than_they_may_pull_a_promise_forward_later() {
     world.pass(2 * S);
     world.end("t");
     world.settle();
-    assert_eq!(due(&world, "a"), Some(26 * S));
+    assert_eq!(world.estimated_in_ms("a"), Some(26 * S));
 }
 
 #[test]
@@ -91,7 +85,7 @@ fn a_part_of_a_node_that_others_keep_pulls_nothing_forward() {
     world.pass(2 * S);
     world.end("s");
     world.settle();
-    assert_eq!(due(&world, "pod/a"), Some(98 * S));
+    assert_eq!(world.estimated_in_ms("pod/a"), Some(98 * S));
     world.pass(2 * S);
     world.end("t");
     world.settle();

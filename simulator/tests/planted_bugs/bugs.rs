@@ -442,7 +442,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug_of_backfilling(
         "room that comes early is of use to no promise",
         "room-that-is-of-use",
-        "left.is_empty() && requests.next().is_none()",
+        "left().next().is_none() && requests.next().is_none()",
     ),
     bug_of_backfilling(
         "of those alike behind promises one that ends before the first of them is not tried",

@@ -40,7 +40,7 @@ pub struct StartView {
 pub struct EndView {
     /// The gang that gives it; of a pod without a gang, the pod.
     pub gang: String,
-    /// When it is expected to end.
+    /// When the room is expected.
     pub at: String,
     /// `Said`: the gang says how long it runs. `Owner`, `Queue`: earlier gangs of its owner, or of
     /// its queue, ran so long. `Leaving`: pods of it are being deleted.

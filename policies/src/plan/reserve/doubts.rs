@@ -58,7 +58,6 @@ impl Reservations {
         let changed = state.changes.since(self.seen.cursor);
         self.seen.changed = changed.map(Iterator::collect);
         if core::mem::take(&mut self.may_have_room) && self.seen.has_news() {
-            self.is_changed = true;
             self.ask_again();
             self.room_news.note();
         }

@@ -35,14 +35,14 @@ pub(crate) struct Foresight {
 /// Room that is expected to come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
-    pub(crate) of: Giver,
+    pub(crate) of: Leaver,
     pub(crate) at_ms: UnixMs,
     pub(crate) cause: EndCause,
 }
 
-/// Who gives room by ending.
+/// A gang that ends, or a pod that leaves: it makes room for the gang that is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Giver {
+pub(crate) enum Leaver {
     Gang(GangId),
     /// A pod without a gang.
     Pod(PodId),
@@ -50,7 +50,8 @@ pub(crate) enum Giver {
 
 impl Planner {
     /// When a gang that waits for room is expected to start; `None`: it waits for something else,
-    /// or nothing is foreseen because there are no reservations. `reason`: why it is refused now,
+    /// or for pods that were not asked to leave yet, or nothing is foreseen because there are no
+    /// reservations. `reason`: why it is refused now,
     /// which need not be why it was when it was last tried.
     pub(crate) fn foresee(
         &self,
@@ -113,7 +114,8 @@ impl Planner {
         }
     }
 
-    /// Who leaves nodes of a gang until its start.
+    /// The ends of gangs, and of pods that are leaving, that make room on the nodes of a gang until
+    /// its start.
     fn ends_on(
         &self,
         state: &ClusterState,
@@ -135,7 +137,7 @@ impl Planner {
                 let (source, is_overdue) = ends.source_of(gang)?;
                 let cause = EndCause::Runs { source, is_overdue };
                 Some(End {
-                    of: Giver::Gang(gang),
+                    of: Leaver::Gang(gang),
                     at_ms: ends.of(gang)?,
                     cause,
                 })
@@ -147,7 +149,7 @@ impl Planner {
             let mut shared = other.places.iter().filter(|(_, node)| nodes.contains(node));
             if let (Some(_), Some(expectation)) = (shared.next(), state.expectation(gang)) {
                 found.push(End {
-                    of: Giver::Gang(gang),
+                    of: Leaver::Gang(gang),
                     at_ms: other.start.end_ms(),
                     cause: EndCause::WillRun {
                         source: expectation.source,
@@ -193,7 +195,7 @@ fn held(state: &ClusterState, awaited: &Awaited, now_ms: UnixMs) -> Option<Fores
 fn leaves(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<End> {
     let pod = &state.pods[id];
     Some(End {
-        of: pod.gang().map_or(Giver::Pod(id), Giver::Gang),
+        of: pod.gang().map_or(Leaver::Pod(id), Leaver::Gang),
         at_ms: leaves_ms(pod.deletion_ms.filter(|_| pod.leaving)?, now_ms),
         cause: EndCause::Leaves,
     })
@@ -202,7 +204,7 @@ fn leaves(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<End> {
 /// These ends by time and name: of all ends of a gang the last one, and the last one of its leaving
 /// pods.
 fn in_order(state: &ClusterState, ends: Vec<End>) -> Vec<End> {
-    let mut last: BTreeMap<(Giver, bool), End> = BTreeMap::new();
+    let mut last: BTreeMap<(Leaver, bool), End> = BTreeMap::new();
     for end in ends {
         let known = last.entry((end.of, end.cause == EndCause::Leaves));
         let known = known.or_insert(end);
@@ -210,9 +212,9 @@ fn in_order(state: &ClusterState, ends: Vec<End>) -> Vec<End> {
             *known = end;
         }
     }
-    let name = |of: Giver| match of {
-        Giver::Gang(gang) => by_name(state, gang),
-        Giver::Pod(pod) => (Arc::from(&*state.pods[pod].name), 0),
+    let name = |of: Leaver| match of {
+        Leaver::Gang(gang) => by_name(state, gang),
+        Leaver::Pod(pod) => (Arc::from(&*state.pods[pod].name), 0),
     };
     let mut ends: Vec<End> = last.into_values().collect();
     ends.sort_by_cached_key(|end| (end.at_ms, name(end.of)));

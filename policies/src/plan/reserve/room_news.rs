@@ -12,17 +12,16 @@
 
 use super::beside::asked_by;
 use super::future::Start;
+use super::sums::taken;
 use super::{Reservation, Reservations};
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
-use crate::ids::{ById, ClassId, GangId, NodeId};
+use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::plan::Planner;
-use crate::resources::amount_of;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
 
 /// Room that has come on some nodes.
 #[derive(Debug, Default)]
@@ -50,6 +49,11 @@ impl RoomNews {
         }
     }
 
+    fn forget_nodes(&mut self) {
+        self.nodes.clear();
+        self.is_anywhere = false;
+    }
+
     /// Notes that room comes on the nodes of a gang, of which members are leaving.
     pub(super) fn note_members(&mut self, state: &ClusterState, id: GangId) {
         let members = state.gangs[id].members.iter();
@@ -70,18 +74,21 @@ impl Reservations {
         let has_come = core::mem::take(&mut self.room_news.has_come);
         // Gangs that wait behind promises may start beside them now.
         self.is_changed |= has_come;
-        self.room_news.note_changed(self.seen.changed.as_ref());
-        if !has_come && self.has_promises() {
+        if !self.has_promises() {
+            self.room_news.forget_nodes();
             return;
         }
-        let nodes = core::mem::take(&mut self.room_news.nodes);
-        let is_anywhere = core::mem::take(&mut self.room_news.is_anywhere);
+        self.room_news.note_changed(self.seen.changed.as_ref());
+        if !has_come {
+            return;
+        }
+        let news = &self.room_news;
         let mut later = self.promised.iter().filter(|it| it.start.at_ms > now_ms);
-        self.room_came |= self.has_promises()
-            && (self.room_news.more_decides
-                || is_anywhere
-                || !state.holds.is_empty()
-                || later.any(|promised| self.may_use(state, promised, &nodes)));
+        self.room_came |= news.more_decides
+            || news.is_anywhere
+            || !state.holds.is_empty()
+            || later.any(|promised| self.may_use(state, promised, &news.nodes));
+        self.room_news.forget_nodes();
     }
 
     /// Whether one of these nodes may have room for a member of a promised gang by its start.
@@ -95,16 +102,16 @@ impl Reservations {
         let members = state.gangs[gang].members.iter();
         let members = members.map(|pod| &state.pods[*pod]);
         let waiting = members.filter(|pod| pod.stage == Stage::Waiting);
-        let counts_amounts =
-            |pod: &&Pod| pod.claims.is_none() && state.counts_by_amounts(pod.class);
-        let (counted, others): (Vec<&Pod>, Vec<&Pod>) = waiting.partition(counts_amounts);
-        let classes: BTreeSet<ClassId> = counted.iter().map(|pod| pod.class).collect();
+        let counts_amounts = |pod: &Pod| pod.claims.is_none() && state.counts_by_amounts(pod.class);
+        if waiting.clone().any(|pod| !counts_amounts(pod)) {
+            return true;
+        }
+        let classes: BTreeSet<ClassId> = waiting.map(|pod| pod.class).collect();
         let mut classes = classes.into_iter();
-        !others.is_empty()
-            || classes.any(|class| {
-                let mut nodes = nodes.iter();
-                nodes.any(|node| self.has_room_by(state, *node, class, at_ms))
-            })
+        classes.any(|class| {
+            let mut nodes = nodes.iter();
+            nodes.any(|node| self.has_room_by(state, *node, class, at_ms))
+        })
     }
 
     /// Whether a node has amounts for a pod of a class at a time, if all leave it that are expected
@@ -113,18 +120,17 @@ impl Reservations {
         let Some(node) = state.nodes.get(id) else {
             return false;
         };
-        let leaves = |pod: &&Pod| {
+        let leaves = |pod: &&PodId| {
+            let pod = &state.pods[**pod];
             let end_ms = pod.gang().and_then(|gang| self.ends.of(gang));
             pod.leaving || end_ms.is_some_and(|end_ms| end_ms <= at_ms)
         };
-        let left = node.pods.iter().map(|pod| &state.pods[*pod]);
-        let left: Vec<&Pod> = left.filter(leaves).collect();
+        let left = || node.pods.iter().filter(leaves).copied();
         let mut requests = state.classes[class].requests.iter();
         // tests plant bugs here: room-that-is-of-use
         requests.all(|(resource, amount)| {
-            let taken = left.iter().map(|pod| &state.classes[pod.class].requests);
-            let taken = taken.map(|requests| u128::from(amount_of(requests, *resource)));
-            u128::from(node.free(*resource)) + taken.sum::<u128>() >= u128::from(*amount)
+            let room = u128::from(node.free(*resource)) + taken(state, *resource, left());
+            room >= u128::from(*amount)
         })
     }
 }

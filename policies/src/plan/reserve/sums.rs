@@ -208,7 +208,11 @@ fn given_back(state: &ClusterState, resource: ResourceId, gang: GangId) -> u128 
 }
 
 /// What pods ask for of a resource, summed up.
-fn taken(state: &ClusterState, resource: ResourceId, pods: impl Iterator<Item = PodId>) -> u128 {
+pub(super) fn taken(
+    state: &ClusterState,
+    resource: ResourceId,
+    pods: impl Iterator<Item = PodId>,
+) -> u128 {
     let pods = pods.filter_map(|pod| state.pods.get(pod));
     let amounts = pods.map(|pod| amount_of(&state.classes[pod.class].requests, resource));
     amounts.map(u128::from).sum()
