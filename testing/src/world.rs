@@ -85,6 +85,8 @@ pub struct World {
     pub told: Vec<String>,
     /// Statuses of PodGroups that were written, with success or not.
     pub gang_statuses: usize,
+    /// Statuses of Queues that were written, with success or not.
+    pub queue_statuses: usize,
     /// Steps so far.
     pub steps: usize,
     settings: Settings,
@@ -151,6 +153,7 @@ impl World {
             scheduled: 0,
             told: Vec::new(),
             gang_statuses: 0,
+            queue_statuses: 0,
             steps: 0,
             settings,
             answers: Vec::new(),
@@ -410,6 +413,8 @@ impl World {
             Action::PatchStatus(patch) => {
                 let of_gang = matches!(patch, StatusPatch::PodGroup { .. });
                 self.gang_statuses += usize::from(of_gang);
+                let of_queue = matches!(patch, StatusPatch::Queue { .. });
+                self.queue_statuses += usize::from(of_queue);
                 if done {
                     self.patch(patch);
                 }

@@ -9,12 +9,13 @@
 //!         ^                                      |
 //!         |   we write: a gang of ours is in     |
 //!         +---- the queue, and it was taken -----+
-//!               from us three times at most
+//!               from us five times at most
 //! ```
 //!
 //! So a scheduler that was given another name tells of its queues again; of a new queue, which
 //! both tell of before either has a gang there, the one tells that has one; and two that share a
-//! queue do not write over each other for ever.
+//! queue do not write over each other for ever. Without a gang there, a scheduler answers no write:
+//! two that write when the same second is over would take the queue from each other each second.
 
 use crate::facts::QueueFacts;
 use crate::queues::QueueId;
@@ -22,7 +23,7 @@ use crate::state::ClusterState;
 use crate::tell::Teller;
 
 /// How often a queue with gangs of ours is taken back from another gpu-batch.
-const TAKEN_BACK: u32 = 3;
+const TAKEN_BACK: u32 = 5;
 
 impl Teller {
     /// Takes in that another gpu-batch begins to tell of a queue that this one told of.
@@ -33,12 +34,10 @@ impl Teller {
         // Of two writes soon after each other, the watch may show the last one alone.
         let was_ours = state.queues.is_told_by_other(&facts.name) == Some(false)
             || self.reported_queues.contains_key(&queue);
-        if !was_ours || !facts.is_told_by_other {
+        if !was_ours || !facts.is_told_by_other || !self.is_used(queue) {
             return;
         }
-        if self.is_used(queue) {
-            *self.taken_queues.entry(facts.name.clone()).or_default() += 1;
-        }
+        *self.taken_queues.entry(facts.name.clone()).or_default() += 1;
         self.dirty_queues = true;
         self.reported_queues.remove(&queue);
     }
