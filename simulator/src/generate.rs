@@ -83,6 +83,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
             queue: index(demand.queues[kind].pick(&mut random)),
             checkpoint_s: None,
             expected_s: None,
+            owner: None,
         });
     }
     let queues = size.queues;
@@ -91,6 +92,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
         jobs: Jobs {
             jobs,
             queues: names,
+            owners: Vec::new(),
         },
         queues,
     })

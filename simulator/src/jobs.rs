@@ -19,6 +19,7 @@ mod cluster;
 pub mod evictions;
 pub mod expectations;
 pub mod fairness;
+pub mod learned;
 pub mod nearness;
 mod objects;
 pub mod output;
@@ -35,6 +36,7 @@ use cluster::{Cluster, Outcome};
 use evictions::Eviction;
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
+use learned::Learned;
 use promises::Promise;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -204,6 +206,13 @@ impl Workload<'_> {
         self.nodes() * u64::from(self.gpus_per_node)
     }
 
+    /// Whether the engine learns runtimes under a policy: it needs to know whose jobs they are, and
+    /// expects runtimes only to promise starts.
+    #[must_use]
+    pub fn teaches(&self, policy: Policy) -> bool {
+        policy.reserves() && !self.jobs.owners.is_empty()
+    }
+
     /// For each queue of the trace its index in [`Workload::queues`]; `None`: it is not there.
     fn queues_of_trace(&self) -> Vec<Option<usize>> {
         let places: BTreeMap<&str, usize> = self
@@ -229,6 +238,9 @@ pub struct Run {
     pub evictions: Vec<Eviction>,
     /// What jobs were promised before they started for the first time, by job.
     pub promises: Vec<Promise>,
+    /// How long jobs ran of which a runtime was expected, by the ends of these runs, where runtimes
+    /// are [learned](Workload::teaches); otherwise empty.
+    pub learned: Vec<Learned>,
     /// The jobs that never started and why, sorted by their index in the trace.
     pub never: Vec<Never>,
     /// How many steps the engines made, for figures of speed.
@@ -282,6 +294,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
             starts_s: vec![None; workload.jobs.jobs.len()],
             evictions: Vec::new(),
             promises: Vec::new(),
+            learned: Vec::new(),
             never,
             steps: 0,
             fair_shares: Vec::new(),
@@ -356,6 +369,7 @@ impl Run {
         self.never.extend(outcome.never);
         self.evictions.extend(outcome.evictions);
         self.promises.extend(outcome.promises.into_values());
+        self.learned.extend(outcome.learned);
         for (job, start_s) in outcome.starts {
             self.starts_s[job] = start_s;
         }

@@ -155,10 +155,12 @@ fn every_instance_worked_out_by_hand_finishes_in_the_seconds_written_there() {
             queue: 0,
             checkpoint_s: None,
             expected_s: Some(job.expected),
+            owner: None,
         });
         let jobs = Jobs {
             jobs: jobs.collect(),
             queues: vec!["all".to_owned()],
+            owners: Vec::new(),
         };
         let policy = match instance.policy.as_str() {
             "easy" => Policy::Easy,

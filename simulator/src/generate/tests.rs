@@ -113,12 +113,12 @@ fn expectations_are_a_column_more_and_change_nothing_else() {
     assert!(rough == told(Expected::Rough));
     let all = expectations(&rough.jobs).pop().unwrap();
     println!("{all:?}");
-    assert_eq!(all.expected, all.jobs);
+    assert_eq!(all.expected.jobs, all.jobs);
     // Of jobs of a few seconds a minute is expected at least, so the ratios are smaller than those
     // that are drawn, and fewer than one of twenty run for longer.
-    assert!((200..413).contains(&all.ratio_median.unwrap()));
-    assert!((990..1_100).contains(&all.ratio_p95.unwrap()));
-    assert!((30..50).contains(&all.overruns_per_mille().unwrap()));
+    assert!((200..413).contains(&all.expected.median.unwrap()));
+    assert!((990..1_100).contains(&all.expected.p95.unwrap()));
+    assert!((30..50).contains(&all.expected.overruns_per_mille().unwrap()));
     for job in &mut rough.jobs.jobs {
         assert!(job.expected_s.is_some_and(|it| it >= 60 && it % 60 == 0));
         job.expected_s = None;

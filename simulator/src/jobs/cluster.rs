@@ -1,6 +1,7 @@
 //! One cluster: an engine, its nodes, and the jobs that compete for them.
 
 use super::evictions::{Courses, Eviction};
+use super::learned::{Learned, Lessons};
 use super::objects::{Arrival, Objects};
 use super::promises::Promise;
 use super::{Execution, FairShare, Never, Policy, Workload};
@@ -9,7 +10,7 @@ use crate::timeline::{Moment, Timeline};
 use crate::trace::jobs::Job;
 use gpu_batch_policies::command::Evict;
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, ObjectKey};
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{UnixMs, amount};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub(super) struct Outcome {
     pub(super) evictions: Vec<Eviction>,
     /// The first promise to each job that waited for its first start.
     pub(super) promises: BTreeMap<usize, Promise>,
+    pub(super) learned: Vec<Learned>,
     pub(super) never: Vec<Never>,
     pub(super) steps: u64,
     pub(super) fair_shares: Vec<FairShare>,
@@ -82,11 +84,12 @@ impl Cluster {
             // are those of a trace.
             let next_ms = world.timeline.next_ms();
             let next_ms = next_ms.map(|next_ms| ms(next_ms.div_ceil(1_000)));
-            let Some(at_ms) = arrival_ms.into_iter().chain(next_ms).min() else {
+            let end_ms = world.next_end_ms();
+            let Some(at_ms) = arrival_ms.into_iter().chain(next_ms).chain(end_ms).min() else {
                 break;
             };
             let arrives = |(job, _): &&(usize, usize)| ms(jobs[*job].submit_s) <= at_ms;
-            let mut batch = Vec::new();
+            let mut batch = world.ended(at_ms);
             while let Some((job, _)) = arriving.next_if(arrives) {
                 world.arrive((*job, 0), jobs[*job].submit_s, &mut batch);
             }
@@ -119,12 +122,15 @@ struct World<'a> {
     policy: Policy,
     /// `None`: no job is evicted.
     courses: Option<Courses>,
+    /// `None`: the engine learns no runtimes.
+    lessons: Option<Lessons>,
     outcome: Outcome,
 }
 
 impl<'a> World<'a> {
     fn new(cluster: &Cluster, policy: Policy, workload: Workload<'a>) -> Self {
-        let objects = Objects::new(cluster.gpus_per_node, policy.evicts());
+        let teaches = workload.teaches(policy);
+        let objects = Objects::new(cluster.gpus_per_node, policy.evicts()).teaching(teaches);
         let mut world = objects.nodes(cluster.nodes);
         for queue in &cluster.queues {
             world.push(objects.queue(*queue, &workload.queues[*queue]));
@@ -136,10 +142,12 @@ impl<'a> World<'a> {
             timeline: Timeline::new(policy.settings(), 0, world),
             policy,
             courses: policy.evicts().then(Courses::default),
+            lessons: teaches.then(Lessons::default),
             outcome: Outcome {
                 starts: Vec::with_capacity(cluster.jobs.len()),
                 evictions: Vec::new(),
                 promises: BTreeMap::new(),
+                learned: Vec::new(),
                 never: Vec::new(),
                 steps: 0,
                 fair_shares: Vec::new(),
@@ -163,7 +171,30 @@ impl<'a> World<'a> {
             expected_s: self.expected_s(number),
             ..Arrival::first(number, job, queue)
         };
+        let others = batch.len();
         self.objects.arrive(arrival, batch);
+        if let Some(lessons) = &mut self.lessons {
+            lessons.arrive(number, batch[others..].iter());
+        }
+    }
+
+    /// When the next job ends from which the engine learns a runtime.
+    fn next_end_ms(&self) -> Option<UnixMs> {
+        self.lessons.as_ref()?.next_s().map(ms)
+    }
+
+    /// The jobs from which the engine learns a runtime, and that have ended until now.
+    fn ended(&mut self, at_ms: UnixMs) -> Vec<Event> {
+        let Some(lessons) = &mut self.lessons else {
+            return Vec::new();
+        };
+        let ended = lessons.ended(at_s(at_ms));
+        for pod in &ended {
+            let gone = Event::Deleted(ObjectKey::Pod(pod.uid));
+            self.timeline.schedule(at_ms + ms(1), gone);
+        }
+        let ended = ended.into_iter();
+        ended.map(|pod| Event::from(Object::Pod(pod))).collect()
     }
 
     /// How long a job is said to have still to run. Where jobs are promised starts, the owner of
@@ -198,6 +229,11 @@ impl<'a> World<'a> {
             events += self.follow(at_ms, moment);
         }
         self.note_promises(at_ms);
+        if self.lessons.is_some() {
+            let forecasts = self.timeline.engine_mut().take_forecasts();
+            let learned = forecasts.filter_map(Learned::of);
+            self.outcome.learned.extend(learned);
+        }
         events
     }
 
@@ -235,8 +271,12 @@ impl<'a> World<'a> {
                 // Two events: the start of the job now, and its end later.
                 events += 2;
             }
-            let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
             let end_ms = at_ms + ms(self.left_s(job));
+            if let Some(lessons) = &mut self.lessons {
+                lessons.bind(&bind, at_s(end_ms));
+                continue;
+            }
+            let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
             self.timeline.schedule(end_ms, end);
         }
         for evict in moment.evicted {

@@ -1,56 +1,79 @@
 //! How good the expectations of owners were: how long jobs ran, over how long they were expected to
 //! run. Depends on the trace alone.
 
+use super::output::ALL;
 use super::sizes::{CLASSES, class};
 use super::summary::quantile;
 use crate::trace::jobs::{Job, Jobs};
 use std::io::{self, Write};
 
-/// How good the expectations of some jobs were.
+/// How long some jobs ran, over how long they were expected to run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ratios {
+    /// How many jobs there are.
+    pub jobs: u64,
+    /// The median of the ratios of the real to the expected time, in thousandths. `None`: there are
+    /// no jobs.
+    pub median: Option<u64>,
+    /// The 95th percentile of the ratios, in thousandths.
+    pub p95: Option<u64>,
+    /// How many jobs ran for longer than expected.
+    pub overruns: u64,
+}
+
+impl Ratios {
+    /// Of jobs with their real and their expected time, in seconds each.
+    pub(super) fn of(jobs: &[(u64, u64)]) -> Self {
+        let overruns = jobs
+            .iter()
+            .filter(|(real_s, expected_s)| real_s > expected_s);
+        let overruns = overruns.count() as u64;
+        // The engine takes no time for a second, too. Times of traces are far from overflow.
+        let ratio = |(real_s, expected_s): &(u64, u64)| real_s * 1_000 / expected_s.max(&1);
+        let mut ratios: Vec<u64> = jobs.iter().map(ratio).collect();
+        Self {
+            jobs: ratios.len() as u64,
+            median: quantile(&mut ratios, 50),
+            p95: quantile(&mut ratios, 95),
+            overruns,
+        }
+    }
+
+    /// The part of the jobs that ran for longer, in tenths of a percent; `None`: there are no jobs.
+    #[must_use]
+    pub fn overruns_per_mille(&self) -> Option<u64> {
+        (self.overruns * 1_000 + self.jobs / 2).checked_div(self.jobs)
+    }
+
+    /// The columns `ratio_median`, `ratio_p95` and `overruns`.
+    pub(super) fn columns(&self) -> [String; 3] {
+        let overruns = self.overruns.to_string();
+        [ratio(self.median), ratio(self.p95), overruns]
+    }
+}
+
+/// How good the expectations of the owners of some jobs were.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectations {
     /// The class of the jobs, an index into [`CLASSES`]; `None`: all jobs.
     pub class: Option<usize>,
     /// How many jobs there are.
     pub jobs: u64,
-    /// How many of them are expected to run for a time. The others take part in none of the
-    /// figures below.
-    pub expected: u64,
-    /// The median of the ratios of the real to the expected time, in thousandths. `None`: nothing
-    /// is expected.
-    pub ratio_median: Option<u64>,
-    /// The 95th percentile of the ratios, in thousandths.
-    pub ratio_p95: Option<u64>,
-    /// How many jobs ran for longer than expected.
-    pub overruns: u64,
+    /// Of those of them that are expected to run for a time.
+    pub expected: Ratios,
 }
 
 impl Expectations {
-    /// The part of the jobs with an expectation that ran for longer, in tenths of a percent;
-    /// `None`: nothing is expected.
-    #[must_use]
-    pub fn overruns_per_mille(&self) -> Option<u64> {
-        (self.overruns * 1_000 + self.expected / 2).checked_div(self.expected)
-    }
-
     fn of(class: Option<usize>, jobs: &[&Job]) -> Self {
         let expected = jobs.iter().filter_map(|job| {
             let expected_s = job.expected_s?;
             Some((job.duration_s, expected_s))
         });
         let expected: Vec<(u64, u64)> = expected.collect();
-        let overruns = expected.iter().filter(|(real_s, told_s)| real_s > told_s);
-        let overruns = overruns.count() as u64;
-        // The engine takes no time for a second, too. Times of traces are far from overflow.
-        let ratio = |(real_s, told_s): &(u64, u64)| real_s * 1_000 / told_s.max(&1);
-        let mut ratios: Vec<u64> = expected.iter().map(ratio).collect();
         Self {
             class,
             jobs: jobs.len() as u64,
-            expected: ratios.len() as u64,
-            ratio_median: quantile(&mut ratios, 50),
-            ratio_p95: quantile(&mut ratios, 95),
-            overruns,
+            expected: Ratios::of(&expected),
         }
     }
 }
@@ -96,15 +119,10 @@ pub fn write(rows: &[Expectations], file: impl Write) -> io::Result<()> {
         "overruns",
     ])?;
     for row in rows {
-        table.write_record([
-            row.class
-                .map_or(super::output::ALL, |class| CLASSES[class].0),
-            &row.jobs.to_string(),
-            &row.expected.to_string(),
-            &ratio(row.ratio_median),
-            &ratio(row.ratio_p95),
-            &row.overruns.to_string(),
-        ])?;
+        let class = row.class.map_or(ALL, |class| CLASSES[class].0);
+        let counts = [row.jobs, row.expected.jobs].map(|count| count.to_string());
+        table.write_field(class)?;
+        table.write_record(counts.into_iter().chain(row.expected.columns()))?;
     }
     table.flush()
 }
@@ -122,6 +140,7 @@ mod tests {
             queue: 0,
             checkpoint_s: None,
             expected_s,
+            owner: None,
         }
     }
 
@@ -135,6 +154,7 @@ mod tests {
                 job(64, 2, Some(0)),
             ],
             queues: vec!["a".to_owned()],
+            owners: Vec::new(),
         };
         let mut file = Vec::new();
         write(&expectations(&jobs), &mut file).unwrap();

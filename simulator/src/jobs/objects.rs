@@ -53,6 +53,8 @@ pub(super) struct Objects {
     /// Pods that would not be made anew are never moved, so where jobs are evicted also single pods
     /// have a controller.
     evicts: bool,
+    /// The names of jobs begin with their owners, of whose runs the engine learns runtimes.
+    teaches: bool,
     /// A pod with the fields that all pods have in common.
     template: PodFacts,
     /// The shapes by number of GPUs: pods of one shape share it.
@@ -64,9 +66,15 @@ impl Objects {
         Self {
             gpus_per_node,
             evicts,
+            teaches: false,
             template: pod("", Uid(0), 0, 0, 0),
             shapes: BTreeMap::new(),
         }
+    }
+
+    /// Lets the names of jobs begin with their owners, if the engine learns runtimes.
+    pub(super) fn teaching(self, teaches: bool) -> Self {
+        Self { teaches, ..self }
     }
 
     /// So many nodes, whose names are in the order of their numbers.
@@ -113,7 +121,7 @@ impl Objects {
                 facts.hints.min_member = Some(members);
             }
             if members > 1 || self.evicts {
-                facts.owner = Some(owner(number));
+                facts.owner = Some(owner(number, self.name(number, job)));
             }
             batch.push(Object::Pod(facts).into());
         }
@@ -125,6 +133,7 @@ impl Objects {
     }
 
     fn pod(&mut self, arrival: Arrival<'_>, member: u32, gpus: u32) -> PodFacts {
+        let name = self.name(arrival.number, arrival.job);
         let shape = self.shapes.entry(gpus).or_insert_with(|| {
             Arc::new(PodShape {
                 requests: amounts(&[(GPU, u64::from(gpus))]),
@@ -133,7 +142,7 @@ impl Objects {
         });
         PodFacts {
             uid: Self::uid(arrival.number, arrival.run, member),
-            name: name(arrival.number),
+            name,
             created_ms: arrival.at_s.saturating_mul(1_000),
             queue: Some(arrival.queue.into()),
             shape: Arc::clone(shape),
@@ -163,24 +172,28 @@ impl Objects {
 
     /// The index of the job that a gang stands for, of which the engine tells the name.
     pub(super) fn job_of_gang(gang: &str) -> Option<usize> {
-        gang.rsplit('/').next()?.parse().ok()
+        gang.rsplit(['/', '-']).next()?.parse().ok()
     }
-}
 
-/// The name of a job. Of jobs that were submitted in one second the engine tries the one with the
-/// smallest name first. So the names are in the order of the trace.
-fn name(number: usize) -> Box<str> {
-    format!("{number:010}").into()
+    /// The name of a job. Of jobs that were submitted in one second the engine tries the one with
+    /// the smallest name first. So the names are in the order of the trace, and where they begin
+    /// with the owner, in the order in which the trace first names the owners.
+    fn name(&self, number: usize, job: &Job) -> Box<str> {
+        match job.owner.filter(|_| self.teaches) {
+            Some(owner) => format!("owner{owner:010}-{number:010}").into(),
+            None => format!("{number:010}").into(),
+        }
+    }
 }
 
 /// The owner that makes the pods of a job one gang. A gang is named after the kind and the name of
 /// its owner, a single pod after `pod` and its name. So the kind of the owner is Pod: then the
-/// names of all gangs compare as their jobs' numbers do.
-fn owner(number: usize) -> OwnerReference {
+/// names of all gangs compare as those of their jobs do.
+fn owner(number: usize, name: Box<str>) -> OwnerReference {
     OwnerReference {
         api_version: "v1".into(),
         kind: "Pod".into(),
-        name: name(number),
+        name,
         uid: Uid(OWNERS | number as u128),
     }
 }

@@ -1,7 +1,9 @@
 //! Runs as files: every job, and the summaries of the runs.
 
 use super::evictions::{Losses, Pair};
+use super::expectations::Ratios;
 use super::fairness::{Fairness, fairness};
+use super::learned::ratios;
 use super::promises::{Truth, truth};
 use super::sizes::{CLASSES, Waits, class, waits};
 use super::summary::{Summary, seconds, summaries};
@@ -25,6 +27,8 @@ pub struct Evaluated {
     pub sizes: Vec<Waits>,
     /// How true promised starts were.
     pub promises: Truth,
+    /// How good expectations were by where they came from, as [`SOURCES`](super::learned::SOURCES).
+    pub runtimes: Vec<Ratios>,
     /// How evenly the run served the queues.
     pub fairness: Fairness,
     /// What evictions have taken, by who gave and who got.
@@ -44,6 +48,14 @@ impl Evaluated {
         }
         sum
     }
+
+    /// How many jobs came to their end of which nothing was expected when they started.
+    #[must_use]
+    pub fn unforeseen(&self) -> u64 {
+        let ended = self.run.starts_s.iter().flatten().count() as u64;
+        let foreseen: u64 = self.runtimes.iter().map(|ratios| ratios.jobs).sum();
+        ended.saturating_sub(foreseen)
+    }
 }
 
 /// Whether jobs may be evicted in one of the runs. Only then the files and pages have columns for
@@ -60,6 +72,13 @@ pub fn any_reserves(runs: &[Evaluated]) -> bool {
     runs.iter().any(|run| run.run.policy.reserves())
 }
 
+/// Whether runtimes are learned in one of the runs. Only then files and pages tell how good they
+/// were.
+#[must_use]
+pub fn any_learns(runs: &[Evaluated], workload: Workload<'_>) -> bool {
+    runs.iter().any(|run| workload.teaches(run.run.policy))
+}
+
 /// Works out the figures of a run.
 #[must_use]
 pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
@@ -67,6 +86,7 @@ pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
         summaries: summaries(&run, workload),
         sizes: waits(&run, workload),
         promises: truth(&run),
+        runtimes: ratios(&run.learned),
         fairness: fairness(&run, workload),
         losses: run.losses(workload),
         run,

@@ -23,6 +23,7 @@ pub(super) fn trace(jobs: &[(&str, u64, u64, u32)]) -> Jobs {
             queue: u32::try_from(queue).unwrap(),
             checkpoint_s: None,
             expected_s: None,
+            owner: None,
         });
     }
     trace

@@ -1,6 +1,6 @@
 //! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, sorted by time of submission. A
-//! column `checkpoint_s` may say how often a job saves its work, and a column `expected_s` how long
-//! its owner expects it to run.
+//! column `checkpoint_s` may say how often a job saves its work, a column `expected_s` how long its
+//! owner expects it to run, and a column `owner` whose job it is.
 
 use crate::input::{InputError, Row, Table};
 use std::collections::BTreeMap;
@@ -20,9 +20,10 @@ const GPUS: usize = 3;
 const QUEUE: usize = 4;
 const CHECKPOINT: usize = 5;
 const EXPECTED: usize = 6;
+const OWNER: usize = 7;
 
 /// The columns that a file may have or not.
-const OPTIONAL: [&str; 2] = ["checkpoint_s", "expected_s"];
+const OPTIONAL: [&str; 3] = ["checkpoint_s", "expected_s", "owner"];
 
 /// The largest time in seconds, about 300 years: times stay far from overflow, also in
 /// milliseconds.
@@ -50,6 +51,8 @@ pub struct Job {
     pub checkpoint_s: Option<u64>,
     /// How many seconds the owner of the job expects it to run. `None`: nobody knows.
     pub expected_s: Option<u64>,
+    /// Whose job it is, an index into [`Jobs::owners`]. `None`: nobody says.
+    pub owner: Option<u32>,
 }
 
 /// The jobs of a file.
@@ -59,6 +62,9 @@ pub struct Jobs {
     pub jobs: Vec<Job>,
     /// The names of the queues, in the order in which the file first names them.
     pub queues: Vec<String>,
+    /// The names of the owners, in the order in which the file first names them. Empty: the file
+    /// does not say whose jobs these are.
+    pub owners: Vec<String>,
 }
 
 impl Jobs {
@@ -91,6 +97,7 @@ impl Jobs {
         let told = [
             self.jobs.iter().any(|job| job.checkpoint_s.is_some()),
             self.jobs.iter().any(|job| job.expected_s.is_some()),
+            !self.owners.is_empty(),
         ];
         let optional = OPTIONAL.iter().zip(told).filter(|(_, is_told)| *is_told);
         writer.write_record(COLUMNS.iter().chain(optional.map(|(name, _)| name)))?;
@@ -100,10 +107,11 @@ impl Jobs {
                 writer.write_field(number.to_string())?;
             }
             writer.write_field(&self.queues[job.queue as usize])?;
-            let values = [job.checkpoint_s, job.expected_s].into_iter().zip(told);
-            for (seconds, _) in values.filter(|(_, is_told)| *is_told) {
-                let seconds = seconds.map(|seconds| seconds.to_string());
-                writer.write_field(seconds.unwrap_or_default())?;
+            let seconds = |seconds: Option<u64>| seconds.map(|seconds| seconds.to_string());
+            let owner = job.owner.map(|owner| self.owners[owner as usize].clone());
+            let values = [seconds(job.checkpoint_s), seconds(job.expected_s), owner];
+            for (value, _) in values.into_iter().zip(told).filter(|(_, told)| *told) {
+                writer.write_field(value.unwrap_or_default())?;
             }
             writer.write_record(None::<&[u8]>)?;
         }
@@ -112,22 +120,20 @@ impl Jobs {
 
     fn of_table(mut table: Table) -> Result<Self, InputError> {
         let mut read = Self::default();
-        let mut indexes: BTreeMap<String, u32> = BTreeMap::new();
+        let (mut queues, mut owners) = (Names::default(), Names::default());
         let mut lines = Lines::default();
         let mut latest_s = 0;
         while let Some(row) = table.next_row()? {
-            let name = row.name(QUEUE)?;
-            let queue = match indexes.get(name) {
-                Some(index) => *index,
-                None => {
-                    let index = u32::try_from(read.queues.len());
-                    let index = index.map_err(|_| row.error(QUEUE, "too many queues"))?;
-                    read.queues.push(name.to_owned());
-                    indexes.insert(name.to_owned(), index);
-                    index
-                }
+            let queue = queues.index(row.name(QUEUE)?);
+            let owner = Some(row.text(OWNER)?).filter(|owner| !owner.is_empty());
+            let job = Job {
+                queue: queue.ok_or_else(|| row.error(QUEUE, "too many queues"))?,
+                owner: match owner.map(|owner| owners.index(owner)) {
+                    Some(None) => return Err(row.error(OWNER, "too many owners")),
+                    index => index.flatten(),
+                },
+                ..job(&row)?
             };
-            let job = job(&row, queue)?;
             if job.submit_s < latest_s {
                 let message = format!("{} is before {latest_s} of the job above", job.submit_s);
                 return Err(row.error(SUBMIT, message));
@@ -136,6 +142,7 @@ impl Jobs {
             lines.push(row.line());
             read.jobs.push(job);
         }
+        (read.queues, read.owners) = (queues.names, owners.names);
         if read.jobs.is_empty() {
             return Err(InputError::of_file(table.file(), "has no jobs"));
         }
@@ -155,15 +162,38 @@ impl Jobs {
     }
 }
 
-fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
+/// Names, and which number each has.
+#[derive(Default)]
+struct Names {
+    /// In the order in which they were first named.
+    names: Vec<String>,
+    indexes: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// The number of a name, which may be new; `None`: there are too many.
+    fn index(&mut self, name: &str) -> Option<u32> {
+        if let Some(index) = self.indexes.get(name) {
+            return Some(*index);
+        }
+        let index = u32::try_from(self.names.len()).ok()?;
+        self.names.push(name.to_owned());
+        self.indexes.insert(name.to_owned(), index);
+        Some(index)
+    }
+}
+
+/// The job of a row, as the first queue's and nobody's.
+fn job(row: &Row<'_>) -> Result<Job, InputError> {
     let job = Job {
         row: row.whole(ROW, u64::MAX)?,
         submit_s: row.whole(SUBMIT, SECONDS_MAX)?,
         duration_s: row.whole(DURATION, SECONDS_MAX)?,
         num_gpus: row.whole(GPUS, GPUS_MAX)?,
-        queue,
+        queue: 0,
         checkpoint_s: seconds(row, CHECKPOINT)?,
         expected_s: seconds(row, EXPECTED)?,
+        owner: None,
     };
     if job.num_gpus == 0 {
         return Err(row.error(GPUS, "is 0; only jobs with GPUs are simulated"));

@@ -8,9 +8,9 @@ use crate::live::config::numbers;
 use crate::views::table::printable;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
-use gpu_batch_simulator::jobs::expectations;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::{Execution, Policy, RESERVATIONS, Workload, simulate};
+use gpu_batch_simulator::jobs::{expectations, learned};
 use gpu_batch_simulator::trace::jobs::Jobs;
 use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
 use std::num::NonZeroUsize;
@@ -31,15 +31,16 @@ Examples:
   gpu-batch simulate jobs --trace trace.csv --queues queues.csv --policy drf,drf+reservations
 
 The trace has the columns row,submit_s,duration_s,num_gpus,vc and, if jobs save their work,
-checkpoint_s, and, if owners know how long they run, expected_s; the file of queues vc,node num.
+checkpoint_s, if owners know how long they run, expected_s, and, if runtimes are to be learned from
+earlier jobs of the same owner, owner; the file of queues vc,node num.
 Under fifo, sjf and first-fit every queue has its own nodes. Under the others all nodes are one
 cluster: with easy and conservative all jobs stand in one line; with drf a queue's nodes are its
 quota. With easy, conservative and +reservations jobs that find no room are promised a start, and
-expected_s says when jobs are expected to end (without it: never). With +evictions a job that is
-evicted goes back to its queue and loses what it has not saved: checkpoint_s says after how many
-seconds of running it saves its work, each time; without it all is lost. Writes jobs.csv,
-summary.csv, sizes.csv, fairness.csv, report.html, report.json and, where they say something,
-evictions.csv, promises.csv and expectations.csv.
+expected_s says when jobs are expected to end (without it: as learned, else never). With +evictions
+a job that is evicted goes back to its queue and loses what it has not saved: checkpoint_s says
+after how many seconds of running it saves its work, each time; without it all is lost. Writes
+jobs.csv, summary.csv, sizes.csv, fairness.csv, report.html, report.json and, where they say
+something, evictions.csv, promises.csv, expectations.csv and runtimes.csv.
 The same files give the same bytes, whatever the number of threads.")]
 pub(super) struct Args {
     /// The jobs, plain or compressed with gzip
@@ -257,6 +258,9 @@ fn write(
         results.write("expectations.csv", |file| {
             expectations::write(&expected, file)
         })?;
+    }
+    if output::any_learns(runs, workload) {
+        results.write("runtimes.csv", |file| learned::write(runs, file))?;
     }
     results.write_report(&page::report(runs, workload, &expected, args))
 }

@@ -11,10 +11,12 @@ fn jobs(of: &[(u64, u64, u32)]) -> Jobs {
         queue: 0,
         checkpoint_s: None,
         expected_s: None,
+        owner: None,
     };
     Jobs {
         jobs: (1..).zip(of).map(job).collect(),
         queues: vec!["all".to_owned()],
+        owners: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ fn jobs_are_read_in_the_order_of_the_file() {
         queue,
         checkpoint_s: None,
         expected_s: None,
+        owner: None,
     };
     let expected = [job(7, 0, 60, 8, 0), job(3, 0, 0, 1, 1), job(9, 5, 1, 1, 0)];
     assert_eq!(read.jobs, expected);
@@ -46,6 +47,21 @@ fn a_job_may_say_how_often_it_saves_its_work() {
         of_bytes(text.replace("600", "0").as_bytes()).unwrap_err(),
         "jobs.csv:2: checkpoint_s: is 0; it is left empty for a job that saves nothing"
     );
+}
+
+#[test]
+fn a_job_may_say_whose_it_is() {
+    let text = "row,submit_s,duration_s,num_gpus,vc,owner\n1,0,60,8,a,nightly\n2,0,60,8,a,\n\
+                3,0,60,8,b,me\n4,0,60,8,b,nightly\n";
+    let read = of_bytes(text.as_bytes()).unwrap();
+    let owners: Vec<_> = read.jobs.iter().map(|job| job.owner).collect();
+    assert_eq!(owners, [Some(0), None, Some(1), Some(0)]);
+    assert_eq!(read.owners, ["nightly", "me"]);
+    let mut written = Vec::new();
+    read.write(&mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), text);
+    let empty = of_bytes(b"row,submit_s,duration_s,num_gpus,vc,owner\n1,0,60,8,a,\n").unwrap();
+    assert_eq!(empty.owners, [] as [String; 0]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::{Args, screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::evictions::Losses;
-use gpu_batch_simulator::jobs::expectations::{Expectations, ratio};
+use gpu_batch_simulator::jobs::expectations::{Expectations, Ratios, ratio};
+use gpu_batch_simulator::jobs::learned::SOURCES;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::sizes::{CLASSES, Waits};
 use gpu_batch_simulator::jobs::summary::seconds;
@@ -28,6 +29,9 @@ pub(super) fn report(
     }
     if !expected.is_empty() {
         tables.push(expectations(expected));
+    }
+    if output::any_learns(runs, workload) {
+        tables.push(learned(runs));
     }
     tables.push(queues(runs, workload));
     if output::any_evicts(runs) {
@@ -264,31 +268,52 @@ fn promises(runs: &[Evaluated]) -> Table {
     table
 }
 
+/// The titles of the columns about real and expected runtimes.
+const RATIOS: [&str; 3] = [
+    "real / expected, median",
+    "real / expected, p95",
+    "overruns, %",
+];
+
+/// The values of these columns.
+fn ratios(of: &Ratios) -> [String; 3] {
+    let overruns = screen::tenths(of.overruns_per_mille());
+    [ratio(of.median), ratio(of.p95), overruns]
+}
+
 fn expectations(rows: &[Expectations]) -> Table {
     let mut table = Table::new(
         "Expectations",
         "How long jobs ran, over how long their owners expected them to run. Under 1: they were \
          done earlier. An overrun ran for longer than expected.",
-        &[
-            "GPUs",
-            "jobs",
-            "with expectation",
-            "real / expected, median",
-            "real / expected, p95",
-            "overruns, %",
-        ],
+        &[&["GPUs", "jobs", "with expectation"][..], &RATIOS].concat(),
     );
     for row in rows {
-        table.row(vec![
-            row.class
-                .map_or(output::ALL, |class| CLASSES[class].0)
-                .to_owned(),
-            row.jobs.to_string(),
-            row.expected.to_string(),
-            ratio(row.ratio_median),
-            ratio(row.ratio_p95),
-            screen::tenths(row.overruns_per_mille()),
-        ]);
+        let class = row.class.map_or(output::ALL, |class| CLASSES[class].0);
+        let counts = [row.jobs, row.expected.jobs].map(|count| count.to_string());
+        let cells = [class.to_owned()].into_iter().chain(counts);
+        table.row(cells.chain(ratios(&row.expected)).collect());
+    }
+    table
+}
+
+fn learned(runs: &[Evaluated]) -> Table {
+    let mut table = Table::new(
+        "Runtimes by where they came from",
+        "What was expected of jobs when they started: what their owner said, else what earlier \
+         jobs of the owner took, else what earlier jobs of the queue took. Of the others nothing \
+         was expected.",
+        &[&["policy", "expected by", "jobs"][..], &RATIOS].concat(),
+    );
+    for run in runs.iter().filter(|run| run.run.policy.reserves()) {
+        let policy = run.run.policy.name().to_owned();
+        for ((_, source), of) in SOURCES.iter().zip(&run.runtimes) {
+            let cells = [policy.clone(), (*source).to_owned(), of.jobs.to_string()];
+            table.row(cells.into_iter().chain(ratios(of)).collect());
+        }
+        let none = ["none".to_owned(), run.unforeseen().to_string()];
+        let cells = [policy].into_iter().chain(none);
+        table.row(cells.chain([const { String::new() }; 3]).collect());
     }
     table
 }

@@ -1,0 +1,157 @@
+//! Runtimes that the engine learns from jobs of one owner that have ended.
+//!
+//! A cluster learns from gangs that end well. So where the trace says whose jobs they are, and jobs
+//! are promised starts, the pods of a job succeed at its end and are deleted a second later; all
+//! other jobs end by the deletion of their pods alone, which costs less and teaches nothing:
+//!
+//! ```text
+//!  arrives ──> waits ──> bound ──(its duration)──> succeeded ──(1 s)──> deleted
+//!                ^          │
+//!                └──────────┘ evicted: the pods of the next run take their place
+//! ```
+
+use super::expectations::Ratios;
+use super::objects::Objects;
+use super::output::Evaluated;
+use gpu_batch_policies::command::Bind;
+use gpu_batch_policies::event::{Event, Object};
+use gpu_batch_policies::facts::{PodFacts, PodPhase, RuntimeSource};
+use gpu_batch_policies::report::Forecast;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// The jobs whose ends teach the engine runtimes, while they wait or run.
+#[derive(Debug, Default)]
+pub(super) struct Lessons {
+    /// The pods of the last run of each job, by the job's index in the trace.
+    pods: BTreeMap<usize, Vec<PodFacts>>,
+    /// Which runs of jobs end when, in seconds: job and run. A run may have been evicted meanwhile.
+    ends: BTreeMap<u64, Vec<(usize, u32)>>,
+}
+
+impl Lessons {
+    /// Takes in the pods of a run of a job that begins to wait.
+    pub(super) fn arrive<'a>(&mut self, job: usize, pods: impl Iterator<Item = &'a Event>) {
+        let pods = pods
+            .flat_map(Event::objects)
+            .filter_map(|object| match object {
+                Object::Pod(pod) => Some(pod.clone()),
+                _ => None,
+            });
+        self.pods.insert(job, pods.collect());
+    }
+
+    /// Takes in where a pod runs, and when the run of its job ends.
+    pub(super) fn bind(&mut self, bind: &Bind, end_s: u64) {
+        let (job, run, member) = Objects::member(bind.pod.uid);
+        let pods = self.pods.get_mut(&job);
+        if let Some(pod) = pods.and_then(|pods| pods.get_mut(member as usize)) {
+            pod.node = Some(bind.node.clone());
+        }
+        if member == 0 {
+            self.ends.entry(end_s).or_default().push((job, run));
+        }
+    }
+
+    /// When the next run ends, in seconds.
+    pub(super) fn next_s(&self) -> Option<u64> {
+        self.ends.first_key_value().map(|(end_s, _)| *end_s)
+    }
+
+    /// The pods of the runs that have ended until now, with their success.
+    pub(super) fn ended(&mut self, now_s: u64) -> Vec<PodFacts> {
+        let mut ended = Vec::new();
+        while let Some(entry) = self.ends.first_entry().filter(|it| *it.key() <= now_s) {
+            for (job, run) in entry.remove() {
+                let first = Objects::uid(job, run, 0);
+                let pods = self.pods.get(&job).and_then(|pods| pods.first());
+                if pods.is_some_and(|pod| pod.uid == first) {
+                    ended.extend(self.pods.remove(&job).unwrap_or_default());
+                }
+            }
+        }
+        for pod in &mut ended {
+            pod.phase = PodPhase::Succeeded;
+        }
+        ended
+    }
+}
+
+/// How long a job ran of which a runtime was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Learned {
+    /// Where the expectation came from.
+    pub source: RuntimeSource,
+    /// How long the job was expected to run when it started, in seconds.
+    pub expected_s: u64,
+    /// How long its last run took, in seconds.
+    pub real_s: u64,
+}
+
+impl Learned {
+    /// `None`: the forecast is no runtime.
+    pub(super) fn of(forecast: Forecast) -> Option<Self> {
+        match forecast {
+            Forecast::Runtime {
+                source,
+                expected_ms,
+                real_ms,
+            } => Some(Self {
+                source,
+                expected_s: expected_ms / 1_000,
+                real_s: real_ms / 1_000,
+            }),
+            Forecast::Start { .. } | Forecast::Misaligned => None,
+        }
+    }
+}
+
+/// Where runtimes come from, the best first, with the words of the files.
+pub const SOURCES: [(RuntimeSource, &str); 3] = [
+    (RuntimeSource::Said, "said"),
+    (RuntimeSource::Owner, "owner"),
+    (RuntimeSource::Queue, "queue"),
+];
+
+/// How good expectations were, by where they came from: as [`SOURCES`], those without jobs, too.
+#[must_use]
+pub fn ratios(learned: &[Learned]) -> Vec<Ratios> {
+    let of_source = |(source, _): &(RuntimeSource, &str)| {
+        let learned = learned.iter().filter(|it| it.source == *source);
+        let pairs: Vec<(u64, u64)> = learned.map(|it| (it.real_s, it.expected_s)).collect();
+        Ratios::of(&pairs)
+    };
+    SOURCES.iter().map(of_source).collect()
+}
+
+/// Writes `policy,source,jobs,ratio_median,ratio_p95,overruns`: a line for each source of
+/// expectations, under each policy that promises starts. `source` is `said`, `owner` or `queue`, and
+/// `none` for the jobs of which nothing was expected when they started.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record([
+        "policy",
+        "source",
+        "jobs",
+        "ratio_median",
+        "ratio_p95",
+        "overruns",
+    ])?;
+    for run in runs.iter().filter(|run| run.run.policy.reserves()) {
+        let policy = run.run.policy.name();
+        for ((_, source), ratios) in SOURCES.iter().zip(&run.runtimes) {
+            let jobs = ratios.jobs.to_string();
+            let fields = [policy.to_owned(), (*source).to_owned(), jobs];
+            table.write_record(fields.into_iter().chain(ratios.columns()))?;
+        }
+        let unknown = run.unforeseen().to_string();
+        table.write_record([policy, "none", &unknown, "", "", ""])?;
+    }
+    table.flush()
+}
+
+#[cfg(test)]
+mod tests;
