@@ -160,6 +160,35 @@ fn evictions_are_told_where_they_are_asked_for() {
 }
 
 #[test]
+fn runtimes_are_learned_where_the_trace_says_whose_jobs_these_are() {
+    let folder = Folder::new("learned");
+    folder.write("queues.csv", "vc,node num\na,2\n");
+    // The third job is expected to run for as long as the first two; the fourth waits for its end.
+    let jobs = "row,submit_s,duration_s,num_gpus,vc,owner\n1,0,100,8,a,nightly\n\
+                2,0,90,8,a,nightly\n3,200,120,8,a,nightly\n4,210,10,16,a,\n";
+    folder.write("trace.csv", jobs);
+    let run = "jobs --trace trace.csv --queues queues.csv --policy drf,drf+reservations";
+    let done = simulate(&folder.0, &format!("{run} --out results"));
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let promises = folder.read("results/promises.csv");
+    let promised = "drf+reservations,4,a,16,210,300,320\n";
+    assert!(promises.ends_with(promised), "{promises}");
+    assert_eq!(
+        folder.read("results/runtimes.csv"),
+        "policy,source,jobs,ratio_median,ratio_p95,overruns\n\
+         drf+reservations,said,0,,,0\ndrf+reservations,owner,1,1.200,1.200,1\n\
+         drf+reservations,queue,0,,,0\ndrf+reservations,none,3,,,\n"
+    );
+    let report = folder.read("results/report.json");
+    assert!(report.contains("Runtimes by where they came from"));
+
+    folder.write("trace.csv", &jobs.replace(",owner", ",nobody"));
+    let done = simulate(&folder.0, &format!("{run} --out without"));
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(!folder.0.join("without/runtimes.csv").exists());
+}
+
+#[test]
 fn reservations_stand_beside_the_policies_without_them() {
     let folder = Folder::new("reservations");
     folder.write("queues.csv", "vc,node num\na,2\n");

@@ -24,6 +24,7 @@ pub mod nearness;
 mod objects;
 pub mod output;
 pub mod promises;
+pub mod ratios;
 pub mod sizes;
 pub mod summary;
 #[cfg(test)]

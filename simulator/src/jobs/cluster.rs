@@ -171,10 +171,10 @@ impl<'a> World<'a> {
             expected_s: self.expected_s(number),
             ..Arrival::first(number, job, queue)
         };
-        let others = batch.len();
+        let first = batch.len();
         self.objects.arrive(arrival, batch);
         if let Some(lessons) = &mut self.lessons {
-            lessons.arrive(number, batch[others..].iter());
+            lessons.arrive(number, batch[first..].iter());
         }
     }
 

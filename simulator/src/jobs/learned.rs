@@ -10,15 +10,13 @@
 //!                └──────────┘ evicted: the pods of the next run take their place
 //! ```
 
-use super::expectations::Ratios;
 use super::objects::Objects;
-use super::output::Evaluated;
+use super::ratios::Ratios;
 use gpu_batch_policies::command::Bind;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, RuntimeSource};
 use gpu_batch_policies::report::Forecast;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// The jobs whose ends teach the engine runtimes, while they wait or run.
 #[derive(Debug, Default)]
@@ -122,35 +120,6 @@ pub fn ratios(learned: &[Learned]) -> Vec<Ratios> {
         Ratios::of(&pairs)
     };
     SOURCES.iter().map(of_source).collect()
-}
-
-/// Writes `policy,source,jobs,ratio_median,ratio_p95,overruns`: a line for each source of
-/// expectations, under each policy that promises starts. `source` is `said`, `owner` or `queue`, and
-/// `none` for the jobs of which nothing was expected when they started.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(file);
-    table.write_record([
-        "policy",
-        "source",
-        "jobs",
-        "ratio_median",
-        "ratio_p95",
-        "overruns",
-    ])?;
-    for run in runs.iter().filter(|run| run.run.policy.reserves()) {
-        let policy = run.run.policy.name();
-        for ((_, source), ratios) in SOURCES.iter().zip(&run.runtimes) {
-            let jobs = ratios.jobs.to_string();
-            let fields = [policy.to_owned(), (*source).to_owned(), jobs];
-            table.write_record(fields.into_iter().chain(ratios.columns()))?;
-        }
-        let unknown = run.unforeseen().to_string();
-        table.write_record([policy, "none", &unknown, "", "", ""])?;
-    }
-    table.flush()
 }
 
 #[cfg(test)]

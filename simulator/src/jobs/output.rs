@@ -1,10 +1,10 @@
 //! Runs as files: every job, and the summaries of the runs.
 
 use super::evictions::{Losses, Pair};
-use super::expectations::Ratios;
 use super::fairness::{Fairness, fairness};
-use super::learned::ratios;
+use super::learned::{SOURCES, ratios};
 use super::promises::{Truth, truth};
+use super::ratios::Ratios;
 use super::sizes::{CLASSES, Waits, class, waits};
 use super::summary::{Summary, seconds, summaries};
 use super::{Run, Workload};
@@ -27,7 +27,7 @@ pub struct Evaluated {
     pub sizes: Vec<Waits>,
     /// How true promised starts were.
     pub promises: Truth,
-    /// How good expectations were by where they came from, as [`SOURCES`](super::learned::SOURCES).
+    /// How good expectations were by where they came from, as [`SOURCES`].
     pub runtimes: Vec<Ratios>,
     /// How evenly the run served the queues.
     pub fairness: Fairness,
@@ -226,6 +226,35 @@ pub fn write_promises(
                 &start_s.map_or_else(String::new, |start_s| start_s.to_string()),
             ])?;
         }
+    }
+    table.flush()
+}
+
+/// Writes `policy,source,jobs,ratio_median,ratio_p95,overruns`: a line for each of [`SOURCES`], and
+/// one with `none` for the jobs of which nothing was expected when they started, under each policy
+/// that promises starts. The ratios are of the real to the expected time.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_runtimes(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record([
+        "policy",
+        "source",
+        "jobs",
+        "ratio_median",
+        "ratio_p95",
+        "overruns",
+    ])?;
+    for run in runs.iter().filter(|run| run.run.policy.reserves()) {
+        let policy = run.run.policy.name();
+        for ((_, source), ratios) in SOURCES.iter().zip(&run.runtimes) {
+            let jobs = ratios.jobs.to_string();
+            let fields = [policy.to_owned(), (*source).to_owned(), jobs];
+            table.write_record(fields.into_iter().chain(ratios.columns()))?;
+        }
+        let unknown = run.unforeseen().to_string();
+        table.write_record([policy, "none", &unknown, "", "", ""])?;
     }
     table.flush()
 }

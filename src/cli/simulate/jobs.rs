@@ -9,8 +9,9 @@ use crate::views::table::printable;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
-use gpu_batch_simulator::jobs::{Execution, Policy, RESERVATIONS, Workload, simulate};
-use gpu_batch_simulator::jobs::{expectations, learned};
+use gpu_batch_simulator::jobs::{
+    Execution, Policy, RESERVATIONS, Workload, expectations, simulate,
+};
 use gpu_batch_simulator::trace::jobs::Jobs;
 use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
 use std::num::NonZeroUsize;
@@ -260,7 +261,7 @@ fn write(
         })?;
     }
     if output::any_learns(runs, workload) {
-        results.write("runtimes.csv", |file| learned::write(runs, file))?;
+        results.write("runtimes.csv", |file| output::write_runtimes(runs, file))?;
     }
     results.write_report(&page::report(runs, workload, &expected, args))
 }

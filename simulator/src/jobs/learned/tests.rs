@@ -1,6 +1,6 @@
 //! Small traces of jobs of one owner, whose learned runtimes can be worked out by hand.
 
-use super::super::output::evaluate;
+use super::super::output::{evaluate, write_runtimes};
 use super::super::tests::{queues, run, trace, workload};
 use super::super::{Policy, RESERVATIONS, Run};
 use super::*;
@@ -55,7 +55,7 @@ fn what_an_owner_s_jobs_took_promises_a_start_to_others() {
     let evaluated = evaluate(with, workload(&jobs, &queues));
     assert_eq!(evaluated.unforeseen(), 5);
     let mut file = Vec::new();
-    write(&[evaluated], &mut file).unwrap();
+    write_runtimes(&[evaluated], &mut file).unwrap();
     assert_eq!(
         String::from_utf8(file).unwrap(),
         "policy,source,jobs,ratio_median,ratio_p95,overruns\n\

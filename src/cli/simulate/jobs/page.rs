@@ -3,9 +3,10 @@
 use super::{Args, screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::evictions::Losses;
-use gpu_batch_simulator::jobs::expectations::{Expectations, Ratios, ratio};
+use gpu_batch_simulator::jobs::expectations::Expectations;
 use gpu_batch_simulator::jobs::learned::SOURCES;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::ratios::{Ratios, ratio};
 use gpu_batch_simulator::jobs::sizes::{CLASSES, Waits};
 use gpu_batch_simulator::jobs::summary::seconds;
 use gpu_batch_simulator::report::jobs::panels;
@@ -170,9 +171,9 @@ fn queues(runs: &[Evaluated], workload: Workload<'_>) -> Table {
 fn sizes(runs: &[Evaluated]) -> Table {
     let mut table = Table::new(
         "Waits by size",
-        "How long jobs waited by how many GPUs they ask for. Less than without: by how much the \
-         mean and the p99 are smaller than under the policy without reservations, where it is \
-         among the runs.",
+        "How long jobs waited by how many GPUs they ask for. Change: how much longer (+) or \
+         shorter (-) the mean and the p99 are than under the policy without reservations, where \
+         it is among the runs.",
         &[
             &[
                 "GPUs",
@@ -201,9 +202,9 @@ fn sizes(runs: &[Evaluated]) -> Table {
             ];
             if !beside_titles(runs).is_empty() {
                 let without = without(runs, run).and_then(|run| waits_of(run, class));
-                let less =
-                    |of: fn(&Waits) -> Option<u64>| less_percent(without.and_then(of), of(waits));
-                row.extend([less(|waits| waits.mean), less(|waits| waits.p99_s)]);
+                let change =
+                    |of: fn(&Waits) -> Option<u64>| change_percent(without.and_then(of), of(waits));
+                row.extend([change(|waits| waits.mean), change(|waits| waits.p99_s)]);
             }
             table.row(row);
         }
@@ -215,7 +216,7 @@ fn sizes(runs: &[Evaluated]) -> Table {
 /// are among the runs.
 fn beside_titles(runs: &[Evaluated]) -> &'static [&'static str] {
     if runs.iter().any(|run| without(runs, run).is_some()) {
-        &["mean less than without, %", "p99 less than without, %"]
+        &["change of the mean, %", "change of the p99, %"]
     } else {
         &[]
     }
@@ -231,11 +232,11 @@ fn waits_of(run: &Evaluated, class: usize) -> Option<&Waits> {
     run.sizes.iter().find(|waits| waits.class == class)
 }
 
-/// By how many percent the second number is smaller than the first one.
-fn less_percent(before: Option<u64>, after: Option<u64>) -> String {
+/// By how many percent the second number is larger (+) or smaller (-) than the first one.
+fn change_percent(before: Option<u64>, after: Option<u64>) -> String {
     let both = before.filter(|before| *before > 0).zip(after);
     both.map_or_else(String::new, |(before, after)| {
-        format!("{:.1}", 100.0 - 100.0 * after as f64 / before as f64)
+        format!("{:+.1}", 100.0 * after as f64 / before as f64 - 100.0)
     })
 }
 

@@ -6,6 +6,7 @@ use super::policy;
 use super::session::{Session, done};
 use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Bound, Row, milliseconds, quantile};
+use gpu_batch_policies::event::Event;
 use gpu_batch_policies::settings::Settings;
 pub(super) use world::World;
 
@@ -17,6 +18,12 @@ const SIZES: [usize; 3] = [500, 2_000, 5_000];
 
 /// So many that more than a minute passes, after which past use is added up.
 const EVENTS: usize = 40_000;
+
+/// So many times gangs overrun their expected runtimes, and all promises are made anew.
+const OVERRUNS: u32 = 10;
+
+/// When the first running gangs are expected to end, see [`World`].
+const FIRST_END_MS: u64 = 2 * 3_600_000;
 
 /// The size of a world: nodes, pods that run or wait, and gangs that wait.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +60,8 @@ struct Case {
     settings: Settings,
     /// How the gangs are named in rows.
     which: &'static str,
-    /// Whether it is known for how long gangs run.
-    ends_are_known: bool,
+    /// How many gangs are promised a start: only then it is known for how long gangs run.
+    promised: usize,
     median_us: f64,
     p99_us: f64,
 }
@@ -63,7 +70,7 @@ pub(super) fn measure() -> Vec<Row> {
     let plain = Case {
         settings: policy::settings(),
         which: "",
-        ends_are_known: false,
+        promised: 0,
         median_us: 50.0,
         p99_us: 1_000.0,
     };
@@ -88,7 +95,7 @@ pub(super) fn with_reservations() -> Vec<Row> {
             ..policy::settings()
         },
         which: ", 8 with reservations",
-        ends_are_known: true,
+        promised: 8,
         median_us: 60.0,
         p99_us: 1_500.0,
     };
@@ -100,7 +107,7 @@ fn at_size(nodes: usize, case: &Case) -> Vec<Row> {
     let Size { pods, gangs, .. } = size;
     let which = case.which;
     let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending{which}");
-    let mut world = World::new(size, case.ends_are_known);
+    let mut world = World::new(size, case.promised > 0);
     let mut session = Session::begin(case.settings.clone(), 128, world.objects());
     let planned = session.plan(Session::listed());
     session.settle(planned.commands);
@@ -143,7 +150,40 @@ fn at_size(nodes: usize, case: &Case) -> Vec<Row> {
             Some(5_000.0),
         ));
     }
+    if case.promised > 0 {
+        assert_eq!(session.promised(), case.promised, "promises are measured");
+        let (mut whole, longest) = measure_overruns(&mut session, &mut world);
+        let median = quantile(&mut whole, 0.5);
+        rows.push(row("all promises anew, median", median, None));
+        let name = "all promises anew, longest step";
+        rows.push(row(name, longest, Some(5_000.0)));
+    }
     rows
+}
+
+/// Lets gangs overrun their times, so that all promises are made anew. The result is how long that
+/// took each time, and the longest step, in milliseconds.
+fn measure_overruns(session: &mut Session, world: &mut World) -> (Vec<f64>, f64) {
+    let (mut whole, mut longest) = (Vec::new(), 0.0_f64);
+    let mut pause_ms = FIRST_END_MS;
+    for round in 0..OVERRUNS {
+        session.now_ms += pause_ms;
+        // A gang that overruns is expected to end in 1, 2, 4 ... minutes.
+        pause_ms = 60_000 << round;
+        let (mut sum, mut events) = (0.0, vec![Event::Continue]);
+        while !events.is_empty() {
+            let step = session.step(events);
+            let took = milliseconds(step.took);
+            (sum, longest) = (sum + took, longest.max(took));
+            world.carry_out(&step.commands);
+            events = done(&step.commands);
+            if events.is_empty() && session.is_unfinished() {
+                events.push(Event::Continue);
+            }
+        }
+        whole.push(sum);
+    }
+    (whole, longest)
 }
 
 fn measure_events(session: &mut Session, world: &mut World) -> Samples {

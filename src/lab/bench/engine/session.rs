@@ -77,6 +77,11 @@ impl Session {
         Stepped { commands, took }
     }
 
+    /// How many gangs are promised a start.
+    pub(super) fn promised(&self) -> usize {
+        self.engine.promised_starts().count()
+    }
+
     /// Whether the last step left planning for another slice.
     pub(super) fn is_unfinished(&self) -> bool {
         self.engine.next_deadline() == Some(self.now_ms)
