@@ -83,6 +83,32 @@ fn a_runtime_of_zero_is_overrun_at_once() {
     assert_eq!(world.places("b"), "n1");
 }
 
+/// Two promises of gangs that take no time are both overdue when the room comes a second late.
+#[test]
+fn promises_that_are_overdue_do_not_wait_for_each_other() {
+    let mut world = World::with(reserving(8));
+    world.apply(node("n1", 8));
+    world.apply(pod("r", 8).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("a", 8).runtime(0));
+    world.then(pod("b", 8).runtime(0));
+    assert_eq!(due(&world, "pod/a"), Some(100 * S));
+    assert_eq!(due(&world, "pod/b"), Some(100 * S + 1));
+    // No step is made at the promised times.
+    world.now_ms += 101 * S;
+    world.end("r");
+    world.settle();
+    let places = world.places("a b");
+    assert!(["n1 -", "- n1"].contains(&&*places), "{places}");
+    let (first, second) = if places == "n1 -" {
+        ("a", "b")
+    } else {
+        ("b", "a")
+    };
+    world.end(first);
+    world.settle();
+    assert_eq!(world.places(second), "n1");
+}
+
 #[test]
 fn runtimes_of_a_thousand_years_are_waited_for_and_do_not_overflow() {
     let mut world = World::with(reserving(8));

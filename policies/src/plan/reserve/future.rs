@@ -202,7 +202,10 @@ impl<'a> Future<'a> {
             return Err(refused.reason);
         }
         let places = self.txn.placed_since(begin).to_vec();
-        let end_ms = start.end_ms();
+        // A gang whose promise could not be kept starts now at the earliest: an end in the past
+        // would promise its room to another gang that has to wait for it.
+        let at_ms = start.at_ms.max(self.basis.now_ms);
+        let end_ms = Start { at_ms, ..*start }.end_ms();
         if end_ms < UnixMs::MAX {
             let pods: Vec<PodId> = places.iter().map(|(pod, _)| *pod).collect();
             self.let_leave(end_ms, &pods);
