@@ -29,6 +29,9 @@ const QUEUE_RUNS_MAX: usize = 64;
 const QUEUE_RUNS_MIN: usize = 16;
 /// How many owners of a queue are kept: those whose gangs ended last.
 const OWNERS_MAX: usize = 32;
+/// How many of these may be owners of too few runs where there are others: names that are used once
+/// take no more places from those.
+const NEW_OWNERS_MAX: usize = 16;
 /// The least time between two changes of what is told of one queue.
 const TELL_INTERVAL_MS: u64 = 60_000;
 
@@ -103,8 +106,9 @@ impl Runtimes {
         };
         keep(&mut own.seconds, seconds, OWNER_RUNS_MAX);
         owners.push(own);
-        let too_many = owners.len().saturating_sub(OWNERS_MAX);
-        owners.drain(..too_many);
+        while owners.len() > OWNERS_MAX {
+            owners.remove(first_to_forget(owners));
+        }
         let due_ms = known.published_ms.saturating_add(TELL_INTERVAL_MS);
         known.due_ms.get_or_insert(due_ms.max(now_ms));
     }
@@ -186,6 +190,15 @@ impl ClusterState {
         };
         Some(without_generated(&name).into())
     }
+}
+
+/// Which owner is forgotten first: of those of too few runs, if they are many, else of all, the one
+/// whose last gang ended longest ago.
+fn first_to_forget(owners: &[OwnerRuntimes]) -> usize {
+    let is_new = |it: &OwnerRuntimes| it.seconds.len() < OWNER_RUNS_MIN;
+    let are_many = owners.iter().filter(|it| is_new(it)).count() > NEW_OWNERS_MAX;
+    let first = owners.iter().position(is_new);
+    first.filter(|_| are_many).unwrap_or(0)
 }
 
 /// Adds a runtime to those of the last runs.

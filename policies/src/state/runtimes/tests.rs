@@ -59,6 +59,22 @@ fn old_runs_and_idle_owners_are_forgotten() {
 }
 
 #[test]
+fn names_that_ran_once_displace_no_more_than_half_of_the_owners() {
+    let known: Vec<String> = (0..20).map(|owner| format!("known{owner}")).collect();
+    let once: Vec<String> = (0..100).map(|owner| format!("once{owner}")).collect();
+    let twice = known.iter().flat_map(|owner| [(&**owner, 60); 2]);
+    let runs: Vec<(&str, u32)> = twice.chain(once.iter().map(|it| (&**it, 5))).collect();
+    let runtimes = after(&runs);
+    let remembered = known.iter().map(|owner| seconds(&runtimes, owner));
+    let remembered: Vec<bool> = remembered
+        .map(|it| it.is_some_and(|(_, source)| source == RuntimeSource::Owner))
+        .collect();
+    let places = OWNERS_MAX - NEW_OWNERS_MAX;
+    assert_eq!(remembered.iter().filter(|it| **it).count(), places);
+    assert!(remembered[4..].iter().all(|it| *it), "the last ones");
+}
+
+#[test]
 fn what_is_told_changes_once_a_minute() {
     let mut runtimes = Runtimes::default();
     runtimes.learn("q", "a", 5, 1_000);
