@@ -61,6 +61,30 @@ impl Results {
         Ok(written.with_context(|| failed(&path))?)
     }
 
+    /// Writes one file, or removes what an earlier run has left of this name, if the file would say
+    /// nothing about this one.
+    ///
+    /// # Errors
+    /// As [`Results::write`], or [`Failure::BadInput`] if an old file cannot be removed.
+    pub(super) fn write_if(
+        &self,
+        says_something: bool,
+        name: &str,
+        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if says_something {
+            return self.write(name, content);
+        }
+        let path = self.folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let error = anyhow::Error::new(error).context(failed(&path));
+                Err(Failure::BadInput(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes `report.html` and `report.json`.
     ///
     /// # Errors

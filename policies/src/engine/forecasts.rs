@@ -6,9 +6,9 @@ use crate::plan::reserve::ends::EndedRun;
 use crate::report::Forecast;
 use alloc::collections::VecDeque;
 
-/// How many forecasts are kept for a shell that does not take them; of more, the oldest are
-/// forgotten.
-const FORECASTS_MAX: usize = 1_024;
+/// How many forecasts are kept for a shell that does not take them, a few MiB; of more, the oldest
+/// are forgotten. More gangs than that end in no step.
+const FORECASTS_MAX: usize = 100_000;
 
 /// The forecasts that no shell has taken yet, the oldest first.
 #[derive(Debug, Default)]

@@ -150,7 +150,7 @@ impl Engine {
     }
 
     /// The forecasts that have come to pass since the last call, the oldest first; of many, the
-    /// last 1,024.
+    /// last 100,000.
     pub fn take_forecasts(&mut self) -> impl Iterator<Item = Forecast> + use<> {
         let misaligned = self.state.numa.take_misaligned();
         self.forecasts.note_misaligned(misaligned);

@@ -130,7 +130,11 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(cluster: &Cluster, policy: Policy, workload: Workload<'a>) -> Self {
         let teaches = workload.teaches(policy);
-        let objects = Objects::new(cluster.gpus_per_node, policy.evicts()).teaching(teaches);
+        let mut objects = Objects::new(cluster.gpus_per_node, policy.evicts());
+        if !workload.jobs.owners.is_empty() {
+            // Under all policies, so that runs side by side differ by their policies alone.
+            objects = objects.naming_owners();
+        }
         let mut world = objects.nodes(cluster.nodes);
         for queue in &cluster.queues {
             world.push(objects.queue(*queue, &workload.queues[*queue]));

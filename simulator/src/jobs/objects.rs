@@ -53,8 +53,8 @@ pub(super) struct Objects {
     /// Pods that would not be made anew are never moved, so where jobs are evicted also single pods
     /// have a controller.
     evicts: bool,
-    /// The names of jobs begin with their owners, of whose runs the engine learns runtimes.
-    teaches: bool,
+    /// The names of jobs begin with their owners, as the engine finds out whose they are.
+    names_owners: bool,
     /// A pod with the fields that all pods have in common.
     template: PodFacts,
     /// The shapes by number of GPUs: pods of one shape share it.
@@ -66,15 +66,19 @@ impl Objects {
         Self {
             gpus_per_node,
             evicts,
-            teaches: false,
+            names_owners: false,
             template: pod("", Uid(0), 0, 0, 0),
             shapes: BTreeMap::new(),
         }
     }
 
-    /// Lets the names of jobs begin with their owners, if the engine learns runtimes.
-    pub(super) fn teaching(self, teaches: bool) -> Self {
-        Self { teaches, ..self }
+    /// Lets the names of jobs begin with their owners.
+    pub(super) fn naming_owners(self) -> Self {
+        let names_owners = true;
+        Self {
+            names_owners,
+            ..self
+        }
     }
 
     /// So many nodes, whose names are in the order of their numbers.
@@ -176,10 +180,10 @@ impl Objects {
     }
 
     /// The name of a job. Of jobs that were submitted in one second the engine tries the one with
-    /// the smallest name first. So the names are in the order of the trace, and where they begin
-    /// with the owner, in the order in which the trace first names the owners.
+    /// the smallest name first. So the names are in the order of the trace; where they begin with
+    /// owners, jobs without one come first, then those of the owner that the trace names first.
     fn name(&self, number: usize, job: &Job) -> Box<str> {
-        match job.owner.filter(|_| self.teaches) {
+        match job.owner.filter(|_| self.names_owners) {
             Some(owner) => format!("owner{owner:010}-{number:010}").into(),
             None => format!("{number:010}").into(),
         }

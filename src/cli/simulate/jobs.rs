@@ -244,25 +244,19 @@ fn write(
     results.write("fairness.csv", |file| {
         output::write_fairness(runs, workload, file)
     })?;
-    if output::any_evicts(runs) {
-        results.write("evictions.csv", |file| {
-            output::write_evictions(runs, workload, file)
-        })?;
-    }
-    if output::any_reserves(runs) {
-        results.write("promises.csv", |file| {
-            output::write_promises(runs, workload, file)
-        })?;
-    }
+    results.write_if(output::any_evicts(runs), "evictions.csv", |file| {
+        output::write_evictions(runs, workload, file)
+    })?;
+    results.write_if(output::any_reserves(runs), "promises.csv", |file| {
+        output::write_promises(runs, workload, file)
+    })?;
     let expected = expectations::expectations(workload.jobs);
-    if !expected.is_empty() {
-        results.write("expectations.csv", |file| {
-            expectations::write(&expected, file)
-        })?;
-    }
-    if output::any_learns(runs, workload) {
-        results.write("runtimes.csv", |file| output::write_runtimes(runs, file))?;
-    }
+    results.write_if(!expected.is_empty(), "expectations.csv", |file| {
+        expectations::write(&expected, file)
+    })?;
+    results.write_if(output::any_learns(runs, workload), "runtimes.csv", |file| {
+        output::write_runtimes(runs, file)
+    })?;
     results.write_report(&page::report(runs, workload, &expected, args))
 }
 

@@ -20,7 +20,7 @@ const SIZES: [usize; 3] = [500, 2_000, 5_000];
 const EVENTS: usize = 40_000;
 
 /// So many times gangs overrun their expected runtimes, and all promises are made anew.
-const OVERRUNS: u32 = 10;
+const OVERRUNS: u32 = 11;
 
 /// When the first running gangs are expected to end, see [`World`].
 const FIRST_END_MS: u64 = 2 * 3_600_000;
@@ -162,7 +162,8 @@ fn at_size(nodes: usize, case: &Case) -> Vec<Row> {
 }
 
 /// Lets gangs overrun their times, so that all promises are made anew. The result is how long that
-/// took each time, and the longest step, in milliseconds.
+/// took each time, and the longest step, in milliseconds. The first time is left out: two hours
+/// pass at once then, and what they bring is not what promises cost.
 fn measure_overruns(session: &mut Session, world: &mut World) -> (Vec<f64>, f64) {
     let (mut whole, mut longest) = (Vec::new(), 0.0_f64);
     let mut pause_ms = FIRST_END_MS;
@@ -174,14 +175,18 @@ fn measure_overruns(session: &mut Session, world: &mut World) -> (Vec<f64>, f64)
         while !events.is_empty() {
             let step = session.step(events);
             let took = milliseconds(step.took);
-            (sum, longest) = (sum + took, longest.max(took));
+            if round > 0 {
+                (sum, longest) = (sum + took, longest.max(took));
+            }
             world.carry_out(&step.commands);
             events = done(&step.commands);
             if events.is_empty() && session.is_unfinished() {
                 events.push(Event::Continue);
             }
         }
-        whole.push(sum);
+        if round > 0 {
+            whole.push(sum);
+        }
     }
     (whole, longest)
 }
