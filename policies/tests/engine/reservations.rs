@@ -19,6 +19,7 @@ fn world(reservations: u32) -> World {
     })
 }
 
+/// Case B06.
 #[test]
 fn a_reservation_is_on_nodes_and_not_on_a_sum() {
     let mut world = world(1);
@@ -215,6 +216,7 @@ fn what_would_use_up_the_limit_of_a_promised_gang_does_not_start() {
     assert_eq!(world.places("a-head a-late"), "n1 -");
 }
 
+/// Case B10.
 #[test]
 fn gangs_that_never_fit_use_up_no_reservation() {
     let mut world = world(8);
@@ -233,6 +235,7 @@ fn gangs_that_never_fit_use_up_no_reservation() {
     assert_eq!(world.places("c-small"), "n1");
 }
 
+/// Case B11.
 #[test]
 fn a_gang_that_must_be_in_one_rack_waits_for_the_rack_that_is_empty_first() {
     let mut world = world(1);
