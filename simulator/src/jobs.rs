@@ -19,7 +19,7 @@ mod cluster;
 pub mod evictions;
 pub mod expectations;
 pub mod fairness;
-pub mod learned;
+mod lessons;
 pub mod nearness;
 mod objects;
 pub mod output;
@@ -37,8 +37,8 @@ use cluster::{Cluster, Outcome};
 use evictions::Eviction;
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
-use learned::Learned;
 use promises::Promise;
+use ratios::Foreseen;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -241,7 +241,7 @@ pub struct Run {
     pub promises: Vec<Promise>,
     /// How long jobs ran of which a runtime was expected, by the ends of these runs, where runtimes
     /// are [learned](Workload::teaches); otherwise empty.
-    pub learned: Vec<Learned>,
+    pub foreseen: Vec<Foreseen>,
     /// The jobs that never started and why, sorted by their index in the trace.
     pub never: Vec<Never>,
     /// How many steps the engines made, for figures of speed.
@@ -295,7 +295,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
             starts_s: vec![None; workload.jobs.jobs.len()],
             evictions: Vec::new(),
             promises: Vec::new(),
-            learned: Vec::new(),
+            foreseen: Vec::new(),
             never,
             steps: 0,
             fair_shares: Vec::new(),
@@ -370,7 +370,7 @@ impl Run {
         self.never.extend(outcome.never);
         self.evictions.extend(outcome.evictions);
         self.promises.extend(outcome.promises.into_values());
-        self.learned.extend(outcome.learned);
+        self.foreseen.extend(outcome.foreseen);
         for (job, start_s) in outcome.starts {
             self.starts_s[job] = start_s;
         }

@@ -3,7 +3,7 @@
 use crate::handles::inbox::Reports;
 use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
-use gpu_batch_policies::facts::{Amount, RuntimeSource, queue_unit};
+use gpu_batch_policies::facts::{Amount, queue_unit};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{Forecast, GpuReport};
 use gpu_batch_policies::status::GovernedAmounts;
@@ -351,11 +351,7 @@ impl Metrics {
                 expected_ms,
                 real_ms,
             } => {
-                let source = match source {
-                    RuntimeSource::Said => "said",
-                    RuntimeSource::Owner => "owner",
-                    RuntimeSource::Queue => "queue",
-                };
+                let source = source.label();
                 let ratio = real_ms as f64 / expected_ms.max(1) as f64;
                 let labels = SourceLabels { source };
                 self.runtime_ratio.get_or_create(&labels).observe(ratio);

@@ -188,6 +188,19 @@ pub enum RuntimeSource {
 }
 
 impl RuntimeSource {
+    /// All sources, the best first.
+    pub const ALL: [Self; 3] = [Self::Said, Self::Owner, Self::Queue];
+
+    /// The word of metrics and tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Said => "said",
+            Self::Owner => "owner",
+            Self::Queue => "queue",
+        }
+    }
+
     /// The word that users see.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -22,7 +22,8 @@ use crate::queues::QueueId;
 use crate::state::ClusterState;
 use crate::tell::Teller;
 
-/// How often a queue with gangs of ours is taken back from another gpu-batch.
+/// How often a queue with gangs of ours is taken back from another gpu-batch: one that shares no
+/// queue with us may write a few times before it hears whose a new queue is.
 const TAKEN_BACK: u32 = 5;
 
 impl Teller {

@@ -1,9 +1,10 @@
 //! One cluster: an engine, its nodes, and the jobs that compete for them.
 
 use super::evictions::{Courses, Eviction};
-use super::learned::{Learned, Lessons};
+use super::lessons::Lessons;
 use super::objects::{Arrival, Objects};
 use super::promises::Promise;
+use super::ratios::Foreseen;
 use super::{Execution, FairShare, Never, Policy, Workload};
 use crate::objects::GPU;
 use crate::timeline::{Moment, Timeline};
@@ -36,7 +37,7 @@ pub(super) struct Outcome {
     pub(super) evictions: Vec<Eviction>,
     /// The first promise to each job that waited for its first start.
     pub(super) promises: BTreeMap<usize, Promise>,
-    pub(super) learned: Vec<Learned>,
+    pub(super) foreseen: Vec<Foreseen>,
     pub(super) never: Vec<Never>,
     pub(super) steps: u64,
     pub(super) fair_shares: Vec<FairShare>,
@@ -129,12 +130,7 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(cluster: &Cluster, policy: Policy, workload: Workload<'a>) -> Self {
-        let teaches = workload.teaches(policy);
-        let mut objects = Objects::new(cluster.gpus_per_node, policy.evicts());
-        if !workload.jobs.owners.is_empty() {
-            // Under all policies, so that runs side by side differ by their policies alone.
-            objects = objects.naming_owners();
-        }
+        let objects = Objects::new(cluster.gpus_per_node, policy.evicts());
         let mut world = objects.nodes(cluster.nodes);
         for queue in &cluster.queues {
             world.push(objects.queue(*queue, &workload.queues[*queue]));
@@ -146,12 +142,12 @@ impl<'a> World<'a> {
             timeline: Timeline::new(policy.settings(), 0, world),
             policy,
             courses: policy.evicts().then(Courses::default),
-            lessons: teaches.then(Lessons::default),
+            lessons: workload.teaches(policy).then(Lessons::default),
             outcome: Outcome {
                 starts: Vec::with_capacity(cluster.jobs.len()),
                 evictions: Vec::new(),
                 promises: BTreeMap::new(),
-                learned: Vec::new(),
+                foreseen: Vec::new(),
                 never: Vec::new(),
                 steps: 0,
                 fair_shares: Vec::new(),
@@ -235,8 +231,8 @@ impl<'a> World<'a> {
         self.note_promises(at_ms);
         if self.lessons.is_some() {
             let forecasts = self.timeline.engine_mut().take_forecasts();
-            let learned = forecasts.filter_map(Learned::of);
-            self.outcome.learned.extend(learned);
+            let foreseen = forecasts.filter_map(Foreseen::of);
+            self.outcome.foreseen.extend(foreseen);
         }
         events
     }

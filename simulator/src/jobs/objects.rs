@@ -53,8 +53,6 @@ pub(super) struct Objects {
     /// Pods that would not be made anew are never moved, so where jobs are evicted also single pods
     /// have a controller.
     evicts: bool,
-    /// The names of jobs begin with their owners, as the engine finds out whose they are.
-    names_owners: bool,
     /// A pod with the fields that all pods have in common.
     template: PodFacts,
     /// The shapes by number of GPUs: pods of one shape share it.
@@ -66,18 +64,8 @@ impl Objects {
         Self {
             gpus_per_node,
             evicts,
-            names_owners: false,
             template: pod("", Uid(0), 0, 0, 0),
             shapes: BTreeMap::new(),
-        }
-    }
-
-    /// Lets the names of jobs begin with their owners.
-    pub(super) fn naming_owners(self) -> Self {
-        let names_owners = true;
-        Self {
-            names_owners,
-            ..self
         }
     }
 
@@ -125,7 +113,7 @@ impl Objects {
                 facts.hints.min_member = Some(members);
             }
             if members > 1 || self.evicts {
-                facts.owner = Some(owner(number, self.name(number, job)));
+                facts.owner = Some(owner(number, name(number, job)));
             }
             batch.push(Object::Pod(facts).into());
         }
@@ -137,7 +125,6 @@ impl Objects {
     }
 
     fn pod(&mut self, arrival: Arrival<'_>, member: u32, gpus: u32) -> PodFacts {
-        let name = self.name(arrival.number, arrival.job);
         let shape = self.shapes.entry(gpus).or_insert_with(|| {
             Arc::new(PodShape {
                 requests: amounts(&[(GPU, u64::from(gpus))]),
@@ -146,7 +133,7 @@ impl Objects {
         });
         PodFacts {
             uid: Self::uid(arrival.number, arrival.run, member),
-            name,
+            name: name(arrival.number, arrival.job),
             created_ms: arrival.at_s.saturating_mul(1_000),
             queue: Some(arrival.queue.into()),
             shape: Arc::clone(shape),
@@ -178,15 +165,17 @@ impl Objects {
     pub(super) fn job_of_gang(gang: &str) -> Option<usize> {
         gang.rsplit(['/', '-']).next()?.parse().ok()
     }
+}
 
-    /// The name of a job. Of jobs that were submitted in one second the engine tries the one with
-    /// the smallest name first. So the names are in the order of the trace; where they begin with
-    /// owners, jobs without one come first, then those of the owner that the trace names first.
-    fn name(&self, number: usize, job: &Job) -> Box<str> {
-        match job.owner.filter(|_| self.names_owners) {
-            Some(owner) => format!("owner{owner:010}-{number:010}").into(),
-            None => format!("{number:010}").into(),
-        }
+/// The name of a job. Of jobs that were submitted in one second the engine tries the one with the
+/// smallest name first. So the names are in the order of the trace. They begin with the owners, by
+/// which the engine finds out whose jobs these are: jobs without one come first, then those of the
+/// owner that the trace names first; under all policies, so that runs side by side differ by their
+/// policies alone.
+fn name(number: usize, job: &Job) -> Box<str> {
+    match job.owner {
+        Some(owner) => format!("owner{owner:010}-{number:010}").into(),
+        None => format!("{number:010}").into(),
     }
 }
 

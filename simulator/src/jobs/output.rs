@@ -2,14 +2,14 @@
 
 use super::evictions::{Losses, Pair};
 use super::fairness::{Fairness, fairness};
-use super::learned::{SOURCES, ratios};
 use super::promises::{Truth, truth};
-use super::ratios::Ratios;
+use super::ratios::{Ratios, by_source};
 use super::sizes::{CLASSES, Waits, class, waits};
 use super::summary::{Summary, seconds, summaries};
 use super::{Run, Workload};
 use crate::report;
 use crate::report::jobs::{Queue, Record};
+use gpu_batch_policies::facts::RuntimeSource;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -27,8 +27,8 @@ pub struct Evaluated {
     pub sizes: Vec<Waits>,
     /// How true promised starts were.
     pub promises: Truth,
-    /// How good expectations were by where they came from, as [`SOURCES`].
-    pub runtimes: Vec<Ratios>,
+    /// How good expectations were, by where they came from.
+    pub runtimes: [(RuntimeSource, Ratios); 3],
     /// How evenly the run served the queues.
     pub fairness: Fairness,
     /// What evictions have taken, by who gave and who got.
@@ -53,7 +53,7 @@ impl Evaluated {
     #[must_use]
     pub fn unforeseen(&self) -> u64 {
         let ended = self.run.starts_s.iter().flatten().count() as u64;
-        let foreseen: u64 = self.runtimes.iter().map(|ratios| ratios.jobs).sum();
+        let foreseen: u64 = self.runtimes.iter().map(|(_, ratios)| ratios.jobs).sum();
         ended.saturating_sub(foreseen)
     }
 }
@@ -86,7 +86,7 @@ pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
         summaries: summaries(&run, workload),
         sizes: waits(&run, workload),
         promises: truth(&run),
-        runtimes: ratios(&run.learned),
+        runtimes: by_source(&run.foreseen),
         fairness: fairness(&run, workload),
         losses: run.losses(workload),
         run,
@@ -230,7 +230,7 @@ pub fn write_promises(
     table.flush()
 }
 
-/// Writes `policy,source,jobs,ratio_median,ratio_p95,overruns`: a line for each of [`SOURCES`], and
+/// Writes `policy,source,jobs,ratio_median,ratio_p95,overruns`: a line for each source, and
 /// one with `none` for the jobs of which nothing was expected when they started, under each policy
 /// that promises starts. The ratios are of the real to the expected time.
 ///
@@ -248,9 +248,9 @@ pub fn write_runtimes(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
     ])?;
     for run in runs.iter().filter(|run| run.run.policy.reserves()) {
         let policy = run.run.policy.name();
-        for ((_, source), ratios) in SOURCES.iter().zip(&run.runtimes) {
+        for (source, ratios) in &run.runtimes {
             let jobs = ratios.jobs.to_string();
-            let fields = [policy.to_owned(), (*source).to_owned(), jobs];
+            let fields = [policy.to_owned(), source.label().to_owned(), jobs];
             table.write_record(fields.into_iter().chain(ratios.columns()))?;
         }
         let unknown = run.unforeseen().to_string();

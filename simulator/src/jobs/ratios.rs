@@ -1,6 +1,8 @@
 //! Real over expected runtimes.
 
 use super::summary::quantile;
+use gpu_batch_policies::facts::RuntimeSource;
+use gpu_batch_policies::report::Forecast;
 
 /// How long some jobs ran, over how long they were expected to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +47,45 @@ impl Ratios {
         let overruns = self.overruns.to_string();
         [ratio(self.median), ratio(self.p95), overruns]
     }
+}
+
+/// How long a job ran of which a runtime was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreseen {
+    /// Where the expectation came from.
+    pub source: RuntimeSource,
+    /// How long the job was expected to run when it started, in seconds.
+    pub expected_s: u64,
+    /// How long its last run took, in seconds.
+    pub real_s: u64,
+}
+
+impl Foreseen {
+    /// `None`: the forecast is no runtime.
+    pub(super) fn of(forecast: Forecast) -> Option<Self> {
+        match forecast {
+            Forecast::Runtime {
+                source,
+                expected_ms,
+                real_ms,
+            } => Some(Self {
+                source,
+                expected_s: expected_ms / 1_000,
+                real_s: real_ms / 1_000,
+            }),
+            Forecast::Start { .. } | Forecast::Misaligned => None,
+        }
+    }
+}
+
+/// How good expectations were, by where they came from; those without jobs, too.
+#[must_use]
+pub fn by_source(foreseen: &[Foreseen]) -> [(RuntimeSource, Ratios); 3] {
+    RuntimeSource::ALL.map(|source| {
+        let jobs = foreseen.iter().filter(|it| it.source == source);
+        let pairs: Vec<(u64, u64)> = jobs.map(|it| (it.real_s, it.expected_s)).collect();
+        (source, Ratios::of(&pairs))
+    })
 }
 
 /// A ratio in thousandths as tables have it; empty if there is none.

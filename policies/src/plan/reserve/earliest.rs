@@ -110,7 +110,7 @@ fn first_fit(points: &Points, start: &Start, from_ms: UnixMs) -> Option<UnixMs> 
     let mut first = points.partition_point(|(at_ms, _)| *at_ms < from_ms);
     loop {
         let (at_ms, _) = *points.get(first)?;
-        let end_ms = Start { at_ms, ..*start }.end_ms();
+        let end_ms = start.end_from(at_ms);
         let during = (first..).zip(&points[first..]);
         let during = during.take_while(|(_, (at_ms, _))| *at_ms < end_ms);
         match during.filter(|(_, (_, fits))| !fits).last() {

@@ -62,8 +62,13 @@ impl Start {
     /// When the gang is expected to end, after its start at the earliest; far in the future if it
     /// never does.
     pub(super) fn end_ms(&self) -> UnixMs {
+        self.end_from(self.at_ms)
+    }
+
+    /// When the gang is expected to end if it starts at another time.
+    pub(super) fn end_from(&self, at_ms: UnixMs) -> UnixMs {
         let runtime_ms = self.runtime_ms.unwrap_or(UnixMs::MAX);
-        self.at_ms.saturating_add(runtime_ms.max(1))
+        at_ms.saturating_add(runtime_ms.max(1))
     }
 }
 
@@ -204,8 +209,7 @@ impl<'a> Future<'a> {
         let places = self.txn.placed_since(begin).to_vec();
         // A gang whose promise could not be kept starts now at the earliest: an end in the past
         // would promise its room to another gang that has to wait for it.
-        let at_ms = start.at_ms.max(self.basis.now_ms);
-        let end_ms = Start { at_ms, ..*start }.end_ms();
+        let end_ms = start.end_from(start.at_ms.max(self.basis.now_ms));
         if end_ms < UnixMs::MAX {
             let pods: Vec<PodId> = places.iter().map(|(pod, _)| *pod).collect();
             self.let_leave(end_ms, &pods);

@@ -4,7 +4,6 @@ use super::{Args, screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::evictions::Losses;
 use gpu_batch_simulator::jobs::expectations::Expectations;
-use gpu_batch_simulator::jobs::learned::SOURCES;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::ratios::{Ratios, ratio};
 use gpu_batch_simulator::jobs::sizes::{CLASSES, Waits};
@@ -32,7 +31,7 @@ pub(super) fn report(
         tables.push(expectations(expected));
     }
     if output::any_learns(runs, workload) {
-        tables.push(learned(runs));
+        tables.push(runtimes(runs));
     }
     tables.push(queues(runs, workload));
     if output::any_evicts(runs) {
@@ -298,7 +297,7 @@ fn expectations(rows: &[Expectations]) -> Table {
     table
 }
 
-fn learned(runs: &[Evaluated]) -> Table {
+fn runtimes(runs: &[Evaluated]) -> Table {
     let mut table = Table::new(
         "Runtimes by where they came from",
         "What was expected of jobs when they started: what their owner said, else what earlier \
@@ -308,8 +307,9 @@ fn learned(runs: &[Evaluated]) -> Table {
     );
     for run in runs.iter().filter(|run| run.run.policy.reserves()) {
         let policy = run.run.policy.name().to_owned();
-        for ((_, source), of) in SOURCES.iter().zip(&run.runtimes) {
-            let cells = [policy.clone(), (*source).to_owned(), of.jobs.to_string()];
+        for (source, of) in &run.runtimes {
+            let source = source.label().to_owned();
+            let cells = [policy.clone(), source, of.jobs.to_string()];
             table.row(cells.into_iter().chain(ratios(of)).collect());
         }
         let none = ["none".to_owned(), run.unforeseen().to_string()];

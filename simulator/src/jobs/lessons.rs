@@ -11,11 +11,9 @@
 //! ```
 
 use super::objects::Objects;
-use super::ratios::Ratios;
 use gpu_batch_policies::command::Bind;
 use gpu_batch_policies::event::{Event, Object};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, RuntimeSource};
-use gpu_batch_policies::report::Forecast;
+use gpu_batch_policies::facts::{PodFacts, PodPhase};
 use std::collections::BTreeMap;
 
 /// The jobs whose ends teach the engine runtimes, while they wait or run.
@@ -73,53 +71,6 @@ impl Lessons {
         }
         ended
     }
-}
-
-/// How long a job ran of which a runtime was expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Learned {
-    /// Where the expectation came from.
-    pub source: RuntimeSource,
-    /// How long the job was expected to run when it started, in seconds.
-    pub expected_s: u64,
-    /// How long its last run took, in seconds.
-    pub real_s: u64,
-}
-
-impl Learned {
-    /// `None`: the forecast is no runtime.
-    pub(super) fn of(forecast: Forecast) -> Option<Self> {
-        match forecast {
-            Forecast::Runtime {
-                source,
-                expected_ms,
-                real_ms,
-            } => Some(Self {
-                source,
-                expected_s: expected_ms / 1_000,
-                real_s: real_ms / 1_000,
-            }),
-            Forecast::Start { .. } | Forecast::Misaligned => None,
-        }
-    }
-}
-
-/// Where runtimes come from, the best first, with the words of the files.
-pub const SOURCES: [(RuntimeSource, &str); 3] = [
-    (RuntimeSource::Said, "said"),
-    (RuntimeSource::Owner, "owner"),
-    (RuntimeSource::Queue, "queue"),
-];
-
-/// How good expectations were, by where they came from: as [`SOURCES`], those without jobs, too.
-#[must_use]
-pub fn ratios(learned: &[Learned]) -> Vec<Ratios> {
-    let of_source = |(source, _): &(RuntimeSource, &str)| {
-        let learned = learned.iter().filter(|it| it.source == *source);
-        let pairs: Vec<(u64, u64)> = learned.map(|it| (it.real_s, it.expected_s)).collect();
-        Ratios::of(&pairs)
-    };
-    SOURCES.iter().map(of_source).collect()
 }
 
 #[cfg(test)]

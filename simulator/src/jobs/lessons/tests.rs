@@ -3,8 +3,9 @@
 use super::super::output::{evaluate, write_runtimes};
 use super::super::tests::{queues, run, trace, workload};
 use super::super::{Policy, RESERVATIONS, Run};
-use super::*;
+use crate::jobs::ratios::Foreseen;
 use crate::trace::jobs::Jobs;
+use gpu_batch_policies::facts::RuntimeSource;
 
 const POLICY: Policy = Policy::DrfReservations(RESERVATIONS);
 
@@ -23,8 +24,8 @@ fn jobs(jobs: &[(u64, u64, u32, &str)]) -> Jobs {
     trace
 }
 
-fn learned(source: RuntimeSource, expected_s: u64, real_s: u64) -> Learned {
-    Learned {
+fn foreseen(source: RuntimeSource, expected_s: u64, real_s: u64) -> Foreseen {
+    Foreseen {
         source,
         expected_s,
         real_s,
@@ -51,7 +52,7 @@ fn what_an_owner_s_jobs_took_promises_a_start_to_others() {
     assert_eq!(with.starts_s, [0, 0, 200, 320, 330, 330].map(Some));
     let of_big = with.promises.iter().find(|it| it.job == 3).unwrap();
     assert_eq!((of_big.made_s, of_big.start_s), (210, 300));
-    assert_eq!(with.learned, [learned(RuntimeSource::Owner, 100, 120)]);
+    assert_eq!(with.foreseen, [foreseen(RuntimeSource::Owner, 100, 120)]);
     let evaluated = evaluate(with, workload(&jobs, &queues));
     assert_eq!(evaluated.unforeseen(), 5);
     let mut file = Vec::new();
@@ -74,7 +75,7 @@ fn nothing_is_learned_where_nobody_says_whose_jobs_these_are() {
     let queues = queues(&[("a", 2)]);
     let with = run(POLICY, &jobs, &queues);
     assert_eq!(with.starts_s, run(Policy::Drf, &jobs, &queues).starts_s);
-    assert_eq!((with.promises, with.learned), (vec![], vec![]));
+    assert_eq!((with.promises, with.foreseen), (vec![], vec![]));
 }
 
 /// A start a second, each a single pod: the queue is known after sixteen of them.
@@ -88,10 +89,10 @@ fn a_queue_is_learned_after_sixteen_jobs_and_what_is_said_comes_first() {
     all.push((2_000, 30, 1, "user-0"));
     let mut jobs = jobs(&all);
     jobs.jobs[17].expected_s = Some(60);
-    let Run { learned: seen, .. } = run(POLICY, &jobs, &queues(&[("a", 1)]));
+    let Run { foreseen: seen, .. } = run(POLICY, &jobs, &queues(&[("a", 1)]));
     let expected = [
-        learned(RuntimeSource::Queue, 10, 10),
-        learned(RuntimeSource::Said, 60, 30),
+        foreseen(RuntimeSource::Queue, 10, 10),
+        foreseen(RuntimeSource::Said, 60, 30),
     ];
     assert_eq!(seen, expected);
 }
@@ -118,5 +119,5 @@ fn gangs_and_evicted_runs_are_learned_from_once_they_end() {
     let with = run(policy, &all, &queues);
     assert_eq!(with.evictions.len(), 1, "{:?}", with.evictions);
     assert_eq!(with.never, []);
-    assert_eq!(with.learned, [learned(RuntimeSource::Owner, 100, 100)]);
+    assert_eq!(with.foreseen, [foreseen(RuntimeSource::Owner, 100, 100)]);
 }
