@@ -50,6 +50,8 @@ pub(crate) struct Planner {
     claims: Claims,
     displaced: Displaced,
     reservations: Reservations,
+    /// A parked gang was woken since the turns last ended.
+    has_woken: bool,
 }
 
 impl Planner {
@@ -63,7 +65,14 @@ impl Planner {
             claims: Claims::default(),
             displaced: Displaced::default(),
             reservations: Reservations::default(),
+            has_woken: false,
         }
+    }
+
+    /// Whether a parked gang was woken after the turns had ended, so that it has its turn in the
+    /// next step only.
+    pub(crate) fn has_woken(&self) -> bool {
+        self.has_woken
     }
 
     /// What each gang waits for, and its place in the line of its queue.

@@ -82,6 +82,20 @@ impl Engine {
                         .offer_promise(state, settings, &self.progress, gang);
                 }
             }
+            Ok(plan)
+                if self.is_room_there_already(Chosen {
+                    plan: &plan,
+                    queue,
+                    gang,
+                }) =>
+            {
+                // The gang needs nobody's room, only its turn. If promises keep it from starting,
+                // a hold would end its own promise for nothing.
+                let (state, settings) = (&mut self.state, &self.settings);
+                self.planner
+                    .pause_claim(gang, settings.retry_after_ms, now_ms);
+                self.planner.wake(state, settings, &self.progress, gang);
+            }
             Ok(plan) => {
                 let (state, settings) = (&mut self.state, &self.settings);
                 let planner = &mut self.planner;
@@ -266,6 +280,12 @@ impl Engine {
             }
         }
         self.planner.note_chance_to_claim();
+    }
+
+    /// Whether the room of a plan is free beside all holds, before any pod leaves.
+    fn is_room_there_already(&mut self, chosen: Chosen<'_>) -> bool {
+        // tests plant bugs here: room-that-is-there-already
+        chosen.awaited(&self.state).is_empty() && self.is_coming(chosen)
     }
 
     /// Whether the room of a plan is free, or is being left.

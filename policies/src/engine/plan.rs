@@ -30,7 +30,8 @@ impl Engine {
             &mut work,
         );
         let unfinished = self.take_turns(now_ms, work) || self.take_claims(now_ms);
-        let unfinished = unfinished || self.planner.keeps_promises_on(now_ms);
+        let unfinished =
+            unfinished || self.planner.keeps_promises_on(now_ms) || self.planner.has_woken();
         self.planner.note_planned(&self.state);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);
         for gang in self.planner.take_promise_news() {

@@ -251,6 +251,7 @@ impl Planner {
         self.agenda.unpark(id, wake, queue, &key);
         self.agenda.add(queue, key, id);
         waiting.wait = Wait::Turn;
+        self.has_woken = true;
         self.show_heads(state, settings, progress, queue);
     }
 

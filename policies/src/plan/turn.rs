@@ -57,6 +57,7 @@ impl Planner {
         let line_up = self.line_up(state, settings, progress, work);
         let Some(queue) = state.queues.next_leaf(line_up) else {
             self.forget_freed(state, settings, progress);
+            self.has_woken = false;
             return Turn::Ended;
         };
         match self.agenda.head(line_up, queue) {

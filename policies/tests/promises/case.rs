@@ -1,7 +1,7 @@
 //! Nodes, queues and gangs, drawn from a seed.
 
 use fastrand::Rng;
-use gpu_batch_testing::{World, gang, node, pod, queue, topology};
+use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};
 
 /// A second in milliseconds.
 pub(crate) const S: u64 = 1_000;
@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     /// One queue, nodes of one GPU and members of one: counting alone says which gangs can run at a
     /// time.
     Counted,
+    /// Queues with quotas, gangs of two priorities, and gangs take room from others.
+    Evictions,
 }
 
 /// How well it is known when gangs end.
@@ -29,6 +31,8 @@ pub(crate) enum Ends {
     True,
     /// No gang runs longer than it says, and some end earlier.
     Early,
+    /// Gangs run for shorter or for longer than they say, and some say nothing.
+    Wrong,
     /// No gang says anything.
     Unknown,
 }
@@ -37,8 +41,11 @@ pub(crate) enum Ends {
 pub(crate) struct Case {
     /// By node, its GPUs and its rack.
     pub(crate) nodes: Vec<(u64, usize)>,
+    pub(crate) kind: Kind,
     /// By queue, the first one first in the order, its limit.
     pub(crate) queues: Vec<Option<u64>>,
+    /// By queue, its quota.
+    pub(crate) quotas: Vec<u64>,
     /// In the order in which they arrive.
     pub(crate) gangs: Vec<Gang>,
 }
@@ -51,6 +58,7 @@ pub(crate) struct Gang {
     pub(crate) gpus: u64,
     /// All members must be in one rack.
     pub(crate) in_one_rack: bool,
+    pub(crate) priority: i32,
     pub(crate) expected_ms: Option<u64>,
     pub(crate) runs_ms: u64,
 }
@@ -70,34 +78,37 @@ impl Case {
             Kind::OneQueue | Kind::Counted => vec![None],
             Kind::Queues => vec![None; 3],
             Kind::Limits => (0..3).map(|_| rng.bool().then(|| rng.u64(4..16))).collect(),
+            Kind::Evictions => vec![None; 2],
+        };
+        let quotas = match kind {
+            Kind::Evictions => queues.iter().map(|_| rng.u64(..16)).collect(),
+            _ => vec![0; queues.len()],
         };
         let mut case = Self {
             nodes,
+            kind,
             queues,
+            quotas,
             gangs: Vec::new(),
         };
         let mut at_ms = 0;
         for _ in 0..rng.usize(5..16) {
             at_ms += S * rng.u64(0..20);
-            let gang = case.draw_gang(rng, at_ms, ends, is_counted);
+            let gang = case.draw_gang(rng, at_ms, ends);
             case.gangs.extend(gang);
         }
         case
     }
 
     /// `None`: the gang that was drawn would never start.
-    fn draw_gang(
-        &self,
-        rng: &mut Rng,
-        arrives_ms: u64,
-        ends: Ends,
-        is_counted: bool,
-    ) -> Option<Gang> {
+    fn draw_gang(&self, rng: &mut Rng, arrives_ms: u64, ends: Ends) -> Option<Gang> {
+        let is_counted = self.kind == Kind::Counted;
         let runs_ms = S * rng.u64(1..100);
         let longer_ms = if rng.bool() { S * rng.u64(1..100) } else { 0 };
         let expected_ms = match ends {
             Ends::True => Some(runs_ms),
             Ends::Early => Some(runs_ms + longer_ms),
+            Ends::Wrong => rng.bool().then(|| S * rng.u64(..100)),
             Ends::Unknown => None,
         };
         let gang = Gang {
@@ -109,6 +120,10 @@ impl Case {
                 false => *rng.choice(&[1, 1, 2, 3, 4, 8]).unwrap(),
             },
             in_one_rack: !is_counted && rng.u32(..3) == 0,
+            priority: match self.kind {
+                Kind::Evictions => rng.i32(0..2),
+                _ => 0,
+            },
             expected_ms,
             runs_ms,
         };
@@ -146,10 +161,14 @@ impl Case {
             world.apply(sketch.label("rack", &format!("r{rack}")));
         }
         for (index, limit) in self.queues.iter().enumerate() {
-            let sketch = queue(&format!("q{index}"));
+            let name = format!("q{index}");
+            if self.kind == Kind::Evictions {
+                world.apply(quota(&name, self.quotas[index]));
+                continue;
+            }
             let sketch = match limit {
-                Some(limit) => sketch.limit(*limit),
-                None => sketch,
+                Some(limit) => queue(&name).limit(*limit),
+                None => queue(&name),
             };
             let priority = -i32::try_from(index).unwrap();
             world.apply(sketch.with(|queue| queue.priority = priority));
@@ -167,10 +186,17 @@ impl Case {
         let sketch = sketch.queue(&format!("q{}", own.queue));
         world.apply(sketch.with(|gang| {
             gang.expected_runtime_ms = own.expected_ms;
+            gang.priority = Some(own.priority);
             gang.created_ms = now_ms;
         }));
-        let members = pod(&self.members(index), own.gpus).of(&name);
-        world.apply(members.with(|pod| pod.created_ms = now_ms));
+        self.create(index, &self.members(index), world);
+    }
+
+    /// Pods of a gang are created, for the first time or after an eviction.
+    pub(crate) fn create(&self, index: usize, names: &str, world: &mut World) {
+        let now_ms = world.now_ms;
+        let pods = pod(names, self.gangs[index].gpus).of(&gang_name(index));
+        world.apply(pods.with(|pod| pod.created_ms = now_ms));
     }
 
     /// The names of the members of a gang.

@@ -1,6 +1,6 @@
 //! What becomes of a case: from moment to moment, with everything at rest after each.
 
-use crate::case::{Case, gang_name, member_name, node_name};
+use crate::case::{Case, Kind, gang_name, member_name, node_name};
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::World;
 use std::collections::BTreeMap;
@@ -20,18 +20,38 @@ pub(crate) struct History<'a> {
     running: BTreeMap<usize, u64>,
 }
 
-/// The gangs that have arrived and started at one time of a history.
+/// What has become of gangs at one time of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Moment {
     pub(crate) arrived: Vec<usize>,
+    pub(crate) ended: Vec<usize>,
+    pub(crate) evicted: Vec<usize>,
     pub(crate) started: Vec<usize>,
+}
+
+impl Moment {
+    /// Whether nothing has become of any gang.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let Self {
+            arrived,
+            ended,
+            evicted,
+            started,
+        } = self;
+        [arrived, ended, evicted, started]
+            .into_iter()
+            .all(Vec::is_empty)
+    }
 }
 
 impl<'a> History<'a> {
     pub(crate) fn begin(case: &'a Case, reservations: u32) -> Self {
         let settings = Settings::default();
         let evictions = Evictions {
-            in_flight: 0,
+            in_flight: match case.kind {
+                Kind::Evictions => settings.evictions.in_flight,
+                _ => 0,
+            },
             ..settings.evictions
         };
         let mut world = World::with(Settings {
@@ -58,17 +78,22 @@ impl<'a> History<'a> {
         let arrival = arrival.map(|gang| self.began_ms + gang.arrives_ms);
         let ends = self.running.values().copied();
         let promised = self.world.engine.promised_starts();
-        let times = ends.chain(arrival).chain(promised.map(|(_, at_ms)| at_ms));
-        let mut next_ms = times.min()?;
-        if let Some(due_ms) = self.world.engine.next_deadline() {
-            next_ms = next_ms.min(due_ms.max(now_ms + 1));
-        }
+        let promised = promised.map(|(_, at_ms)| at_ms.max(now_ms + 1));
+        let times = ends.chain(arrival).chain(promised);
+        let next_ms = times.min();
+        // A gang may wait for nothing but its own pause.
+        next_ms.or_else(|| self.waiting().next().map(|_| 0))?;
+        let due_ms = self.world.engine.next_deadline();
+        let due_ms = due_ms.map(|due_ms| due_ms.max(now_ms + 1));
+        let next_ms = next_ms.into_iter().chain(due_ms).min()?;
         self.world.now_ms = next_ms.max(now_ms);
         let mut moment = Moment::default();
         self.end_and_arrive(&mut moment);
         self.world.settle();
+        self.come_again(&mut moment);
         for index in 0..self.arrived {
-            if self.starts[index].is_none() && self.world.is_placed(&member_name(index, 0)) {
+            let mut members = (0..self.case.gangs[index].members).map(|it| member_name(index, it));
+            if self.starts[index].is_none() && members.all(|it| self.world.is_placed(&it)) {
                 self.starts[index] = Some(self.world.now_ms);
                 let end_ms = self.world.now_ms + self.case.gangs[index].runs_ms;
                 self.running.insert(index, end_ms);
@@ -88,6 +113,7 @@ impl<'a> History<'a> {
             {
                 self.running.remove(&index);
                 self.world.end(&self.case.members(index));
+                moment.ended.push(index);
             }
         }
         while let Some(gang) = self.case.gangs.get(self.arrived)
@@ -99,9 +125,32 @@ impl<'a> History<'a> {
         }
     }
 
+    /// Gangs that were evicted wait anew, with other pods of the old names.
+    fn come_again(&mut self, moment: &mut Moment) {
+        while !self.world.evicted.is_empty() {
+            for name in std::mem::take(&mut self.world.evicted) {
+                let is_member = |index: &usize| name.starts_with(&gang_name(*index));
+                let index = (0..self.arrived).find(is_member).unwrap();
+                self.running.remove(&index);
+                self.starts[index] = None;
+                self.case.create(index, &name, &mut self.world);
+                moment.evicted.push(index);
+            }
+            self.world.settle();
+        }
+    }
+
     /// The gangs that have arrived and not started.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
         (0..self.arrived).filter(|index| self.starts[*index].is_none())
+    }
+
+    /// By name of a gang, when it is promised to start.
+    pub(crate) fn promises(&self) -> BTreeMap<String, u64> {
+        let promised = self.world.engine.promised_starts();
+        promised
+            .map(|(gang, at_ms)| (gang.to_owned(), at_ms))
+            .collect()
     }
 
     /// When a gang is promised to start.

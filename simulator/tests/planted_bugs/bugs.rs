@@ -60,6 +60,8 @@ pub(crate) enum Catcher {
     BruteForce,
     /// Promised starts against counting: `policies/tests/promises`.
     Counting,
+    /// Promised starts where gangs take room from each other: `policies/tests/promises`.
+    Rest,
 }
 
 const fn bug(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
@@ -133,6 +135,20 @@ const fn bug_of_backfilling(
 ) -> Bug {
     Bug {
         catcher: Catcher::Counting,
+        ..bug(name, marker, planted)
+    }
+}
+
+/// A bug that keeps gangs with promises from coming to rest. It is caught in the world `first`.
+const fn bug_of_rest(
+    name: &'static str,
+    marker: &'static str,
+    planted: &'static str,
+    first: u64,
+) -> Bug {
+    Bug {
+        catcher: Catcher::Rest,
+        first,
         ..bug(name, marker, planted)
     }
 }
@@ -450,6 +466,18 @@ pub(crate) const BUGS: &[Bug] = &[
         "Reason::Reserved => !ends_earlier(*other) && !is_told_truly(*other),",
     )
     .first_tried(60),
+    bug_of_rest(
+        "a gang whose room is free holds it instead of waiting behind promises",
+        "room-that-is-there-already",
+        "false",
+        698,
+    ),
+    bug_of_rest(
+        "a gang with members that replace lost ones is counted beyond its end",
+        "end-of-replaced-members",
+        "let run_end_ms: Option<UnixMs> = None;",
+        1_029,
+    ),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",

@@ -48,6 +48,8 @@ pub mod planted {
 
 /// So many worlds are held against counting.
 const COUNTED_WORLDS: u64 = 200;
+/// In how many worlds gangs with promises must come to rest.
+const RESTLESS_WORLDS: u64 = 2_000;
 /// The tests of `policies` that catch bugs.
 const TESTS: [&str; 2] = ["victims", "promises"];
 
@@ -157,6 +159,10 @@ impl Workshop {
                 let first = || self.try_starts(on, bug.first, 1);
                 either(first, || self.try_starts(on, 0, COUNTED_WORLDS))
             }
+            Catcher::Rest => {
+                let first = || self.try_rest(on, bug.first, 1);
+                either(first, || self.try_rest(on, 0, RESTLESS_WORLDS))
+            }
         }
     }
 
@@ -166,7 +172,12 @@ impl Workshop {
         let promises = || self.try_seeds(0, HEALTHY_PROMISES, false);
         let plans = || self.try_plans(0, 0, HEALTHY_WORLDS);
         let starts = || self.try_starts(0, 0, COUNTED_WORLDS);
-        either(|| either(seeds, promises), || either(plans, starts))
+        let rest = || self.try_rest(0, 0, HEALTHY_WORLDS);
+        let starts_and_rest = || either(starts, rest);
+        either(
+            || either(seeds, promises),
+            || either(plans, starts_and_rest),
+        )
     }
 
     fn try_seeds(&self, on: usize, seeds: Range<u64>, with_faults: bool) -> Verdict {
@@ -198,6 +209,17 @@ impl Workshop {
     /// Holds starts against counting, in so many worlds from the first on.
     fn try_starts(&self, on: usize, first: u64, worlds: u64) -> Verdict {
         let test = ["promises", "where_counting_decides"];
+        self.try_test(
+            on,
+            test,
+            ["PROMISE_FIRST", "PROMISE_SEEDS"],
+            [first, worlds],
+        )
+    }
+
+    /// Looks whether gangs with promises come to rest, in so many worlds from the first on.
+    fn try_rest(&self, on: usize, first: u64, worlds: u64) -> Verdict {
+        let test = ["promises", "come_to_rest"];
         self.try_test(
             on,
             test,

@@ -8,6 +8,7 @@
 
 use super::Reservation;
 use super::doubts::by_node;
+use super::ends::Ends;
 use super::future::{self, Start};
 use super::lay_out::lay_out;
 use crate::facts::UnixMs;
@@ -106,7 +107,7 @@ impl Planner {
         work: &mut u64,
     ) -> bool {
         let own = Start::now(state, asker);
-        let uses_up = may_use_up_bounds(state, asker, &own, others);
+        let uses_up = may_use_up_bounds(state, asker, (&own, &self.reservations.ends), others);
         let placed = txn.placed_since(begin);
         if !uses_up && self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
@@ -150,7 +151,7 @@ impl Planner {
     ) -> bool {
         let placed = txn.placed_since(begin).iter();
         let present = placed.map(|(pod, _)| *pod).collect();
-        let end_ms = Start::now(state, asker).end_ms();
+        let end_ms = Start::now(state, asker).end_ms(&self.reservations.ends);
         let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
         let places = lay_out(state, basis, others, Some((end_ms, present)), work);
         let are_kept = places.is_some();
@@ -161,7 +162,7 @@ impl Planner {
 
     /// Whether a gang uses none of the nodes of reservations that begin before it ends.
     fn is_apart(&self, nodes: impl Iterator<Item = NodeId>, own: &Start, others: &[Start]) -> bool {
-        let end_ms = own.end_ms();
+        let end_ms = own.end_ms(&self.reservations.ends);
         let nodes: BTreeSet<NodeId> = nodes.collect();
         // tests plant bugs here: end-of-a-backfilled-gang
         let meets = |other: &&Start| other.at_ms < end_ms;
@@ -176,7 +177,9 @@ impl Planner {
 
     /// The first promised gang that a gang would delay on these nodes, or else by a bound.
     fn delayed_on(&self, nodes: &[NodeId], own: &Start, others: &[Start]) -> Option<Start> {
-        let meets = others.iter().filter(|other| other.at_ms < own.end_ms());
+        let meets = others
+            .iter()
+            .filter(|other| other.at_ms < own.end_ms(&self.reservations.ends));
         let mut meets: Vec<Start> = meets.copied().collect();
         meets.sort_by_key(|other| other.at_ms);
         let mut here = meets.iter();
@@ -193,10 +196,10 @@ impl Planner {
     ) -> Vec<(NodeId, Resources)> {
         let meets = |known: &&Reservation| {
             let counts = others.iter().any(|other| other.gang == known.start.gang);
-            counts && known.start.at_ms < own.end_ms()
+            counts && known.start.at_ms < own.end_ms(&self.reservations.ends)
         };
         let promised = self.reservations.promised.iter().filter(meets);
-        let by_node = by_node(state, promised, |_| true);
+        let by_node = by_node(state, (promised, &self.reservations.ends), |_| true);
         let by_node = by_node.into_iter();
         let needed = by_node
             .map(|(node, promised)| (node, self.reservations.needed_on(state, node, &promised)));
@@ -232,10 +235,10 @@ impl Planner {
 fn may_use_up_bounds(
     state: &ClusterState,
     asker: Asker<'_>,
-    own: &Start,
+    (own, ends): (&Start, &Ends),
     others: &[Start],
 ) -> bool {
-    let meets = |other: &&Start| other.at_ms < own.end_ms();
+    let meets = |other: &&Start| other.at_ms < own.end_ms(ends);
     let others = others.iter().filter(meets);
     let is_preemptible = |start: &Start| state.gangs[start.gang].spec.preemptible;
     let shares_queue = |other: &Start| state.queues.common(own.queue, other.queue).next().is_some();

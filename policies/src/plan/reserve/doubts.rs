@@ -4,6 +4,7 @@
 //! room suffices at each time at which one of them begins. Where that is not certain, all promises
 //! are laid out anew.
 
+use super::ends::Ends;
 use super::{Reservation, Reservations};
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{ClassId, NodeId, ResourceId};
@@ -65,7 +66,9 @@ impl Reservations {
             return true;
         };
         let promised = self.promised.iter();
-        let by_node = by_node(state, promised, |node| changed.contains(&node));
+        let by_node = by_node(state, (promised, &self.ends), |node| {
+            changed.contains(&node)
+        });
         let mut by_node = by_node.iter();
         !by_node.all(|(node, promised)| self.keeps(state, *node, promised))
     }
@@ -130,7 +133,7 @@ impl Reservations {
 /// Which of these promises there are on each node of which `is_meant` is true.
 pub(super) fn by_node<'a>(
     state: &ClusterState,
-    promised: impl Iterator<Item = &'a Reservation>,
+    (promised, ends): (impl Iterator<Item = &'a Reservation>, &Ends),
     is_meant: impl Fn(NodeId) -> bool,
 ) -> BTreeMap<NodeId, Vec<Promised>> {
     let mut by_node: BTreeMap<NodeId, Vec<Promised>> = BTreeMap::new();
@@ -139,7 +142,7 @@ pub(super) fn by_node<'a>(
         for (pod, node) in known.places.iter().filter(|(_, node)| is_meant(*node)) {
             if let Some(pod) = state.pods.get(*pod) {
                 let promised = by_node.entry(*node).or_default();
-                promised.push((start.at_ms, start.end_ms(), pod.class));
+                promised.push((start.at_ms, start.end_ms(ends), pod.class));
             }
         }
     }

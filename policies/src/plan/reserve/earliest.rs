@@ -4,6 +4,7 @@
 //! starts at no time at which, or soon after which, fewer fit beside the others as they are laid
 //! out.
 
+use super::ends::Ends;
 use super::future::{Basis, Places, Start};
 use super::lay_out::lay_out;
 use super::rooms::{self, Need, Points, Reach, Rooms};
@@ -77,7 +78,7 @@ pub(super) fn earliest(
     starts.push(*start);
     let made = tries.made;
     while tries.made < TRIES_MAX {
-        let Some(at_ms) = first_fit(&points, start, tries.from_ms) else {
+        let Some(at_ms) = first_fit(&points, (start, basis.ends), tries.from_ms) else {
             if reach != Reach::Met {
                 break;
             }
@@ -106,11 +107,11 @@ pub(super) fn earliest(
 }
 
 /// The first time from `from_ms` on from which a gang fits until it ends, by what was counted.
-fn first_fit(points: &Points, start: &Start, from_ms: UnixMs) -> Option<UnixMs> {
+fn first_fit(points: &Points, (start, ends): (&Start, &Ends), from_ms: UnixMs) -> Option<UnixMs> {
     let mut first = points.partition_point(|(at_ms, _)| *at_ms < from_ms);
     loop {
         let (at_ms, _) = *points.get(first)?;
-        let end_ms = start.end_from(at_ms);
+        let end_ms = start.end_from(at_ms, ends);
         let during = (first..).zip(&points[first..]);
         let during = during.take_while(|(_, (at_ms, _))| *at_ms < end_ms);
         match during.filter(|(_, (_, fits))| !fits).last() {

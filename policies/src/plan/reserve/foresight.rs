@@ -150,7 +150,7 @@ impl Planner {
             if let (Some(_), Some(expectation)) = (shared.next(), state.expectation(gang)) {
                 found.push(End {
                     of: Leaver::Gang(gang),
-                    at_ms: other.start.end_ms(),
+                    at_ms: other.start.end_ms(ends),
                     cause: EndCause::WillRun {
                         source: expectation.source,
                     },

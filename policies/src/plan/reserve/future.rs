@@ -61,14 +61,18 @@ impl Start {
 
     /// When the gang is expected to end, after its start at the earliest; far in the future if it
     /// never does.
-    pub(super) fn end_ms(&self) -> UnixMs {
-        self.end_from(self.at_ms)
+    pub(super) fn end_ms(&self, ends: &Ends) -> UnixMs {
+        self.end_from(self.at_ms, ends)
     }
 
-    /// When the gang is expected to end if it starts at another time.
-    pub(super) fn end_from(&self, at_ms: UnixMs) -> UnixMs {
+    /// When the gang is expected to end if it starts at another time. Members that replace lost
+    /// ones end with those that run.
+    pub(super) fn end_from(&self, at_ms: UnixMs, ends: &Ends) -> UnixMs {
         let runtime_ms = self.runtime_ms.unwrap_or(UnixMs::MAX);
-        at_ms.saturating_add(runtime_ms.max(1))
+        let end_ms = at_ms.saturating_add(runtime_ms.max(1));
+        // tests plant bugs here: end-of-replaced-members
+        let run_end_ms = ends.of(self.gang).filter(|end_ms| *end_ms > at_ms);
+        run_end_ms.map_or(end_ms, |run_end_ms| run_end_ms.min(end_ms))
     }
 }
 
@@ -209,7 +213,7 @@ impl<'a> Future<'a> {
         let places = self.txn.placed_since(begin).to_vec();
         // A gang whose promise could not be kept starts now at the earliest: an end in the past
         // would promise its room to another gang that has to wait for it.
-        let end_ms = start.end_from(start.at_ms.max(self.basis.now_ms));
+        let end_ms = start.end_from(start.at_ms.max(self.basis.now_ms), self.basis.ends);
         if end_ms < UnixMs::MAX {
             let pods: Vec<PodId> = places.iter().map(|(pod, _)| *pod).collect();
             self.let_leave(end_ms, &pods);

@@ -79,7 +79,8 @@ impl Rooms {
         work: &mut u64,
     ) -> Points {
         // Its own place is free for the gang.
-        let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms());
+        let ends = basis.ends;
+        let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms(ends));
         let mut points = Points::new();
         for need in needs {
             let key = (need.class, need.areas.clone());

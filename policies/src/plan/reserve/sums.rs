@@ -16,6 +16,7 @@ use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// How much of a resource is free on all nodes together if gangs end when they are expected to, and
 /// no other gang starts. More may be counted than there will be, and never less.
@@ -92,7 +93,9 @@ impl Reservations {
         let counts = |it: &&Reservation| others.iter().any(|other| other.gang == it.start.gang);
         let promised: Vec<&Reservation> = self.promised.iter().filter(counts).collect();
         let begin = promised.iter().map(|it| it.start.at_ms);
-        let begin: Vec<UnixMs> = begin.filter(|at_ms| *at_ms < own.end_ms()).collect();
+        let begin: Vec<UnixMs> = begin
+            .filter(|at_ms| *at_ms < own.end_ms(&self.ends))
+            .collect();
         let Some(last_ms) = begin.iter().max().filter(|_| state.holds.is_empty()) else {
             return false;
         };
@@ -101,7 +104,7 @@ impl Reservations {
         let mut resources = resources.into_iter();
         resources.any(|resource| {
             let course = Course::new(state, &self.ends, resource, *last_ms);
-            let needs = needs(state, resource, &promised);
+            let needs = needs(state, &self.ends, resource, &promised);
             let own = taken(state, resource, places.iter().map(|(pod, _)| *pod));
             begin.iter().any(|at_ms| {
                 let (needed, room) = (needed_at(&needs, *at_ms), course.at(*at_ms));
@@ -128,9 +131,9 @@ impl Reservations {
         scarcest(state, own).into_iter().any(|resource| {
             let course = courses.of(state, &self.ends, resource);
             let own_needs = least_needed(state, resource, own);
-            let needs = needs(state, resource, &others);
+            let needs = needs(state, &self.ends, resource, &others);
             let fits = |at_ms, room: u128| own_needs + needed_at(&needs, at_ms) <= room;
-            let other_ends = others.iter().map(|it| it.start.end_ms());
+            let other_ends = others.iter().map(|it| it.start.end_ms(&self.ends));
             let mut other_ends = other_ends.filter(|end_ms| *end_ms < own.start.at_ms);
             let mut ends = course.later.iter();
             // What others may need at once is left out, which rules out less.
@@ -151,11 +154,19 @@ fn has_members_of_one_sort(state: &ClusterState, gang: GangId) -> bool {
 }
 
 /// The least that promised gangs need of a resource, and when.
-type Needs = Vec<(Start, u128)>;
+type Needs = Vec<(Range<UnixMs>, u128)>;
 
-fn needs(state: &ClusterState, resource: ResourceId, promised: &[&Reservation]) -> Needs {
+fn needs(
+    state: &ClusterState,
+    ends: &Ends,
+    resource: ResourceId,
+    promised: &[&Reservation],
+) -> Needs {
     let promised = promised.iter();
-    let needs = promised.map(|it| (it.start, least_needed(state, resource, it)));
+    let needs = promised.map(|it| {
+        let span = it.start.at_ms..it.start.end_ms(ends);
+        (span, least_needed(state, resource, it))
+    });
     needs.collect()
 }
 
@@ -180,9 +191,7 @@ fn least_needed(state: &ClusterState, resource: ResourceId, promised: &Reservati
 
 /// How much promised gangs need at a time.
 fn needed_at(needs: &Needs, at_ms: UnixMs) -> u128 {
-    let there = needs
-        .iter()
-        .filter(|(start, _)| start.at_ms <= at_ms && at_ms < start.end_ms());
+    let there = needs.iter().filter(|(span, _)| span.contains(&at_ms));
     there.map(|(_, amount)| amount).sum()
 }
 
