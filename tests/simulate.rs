@@ -190,6 +190,34 @@ fn runtimes_are_learned_where_the_trace_says_whose_jobs_these_are() {
     assert!(folder.0.join("results/promises.csv").exists());
 }
 
+/// Twenty jobs that end in the second in which they start keep nobody waiting beyond it.
+#[test]
+fn jobs_of_no_time_break_no_promise() {
+    let folder = Folder::new("no-time");
+    folder.write("queues.csv", "vc,node num\na,1\n");
+    let mut jobs = "row,submit_s,duration_s,num_gpus,vc,expected_s\n1,0,10,8,a,10\n".to_owned();
+    for row in 2..22 {
+        jobs.push_str(&format!("{row},1,0,8,a,0\n"));
+    }
+    jobs.push_str("22,2,10,8,a,10\n");
+    folder.write("trace.csv", &jobs);
+    let policies = ["easy", "conservative", "drf+reservations"];
+    let run = format!(
+        "jobs --trace trace.csv --queues queues.csv --policy {} --out results",
+        policies.join(",")
+    );
+    let done = simulate(&folder.0, &run);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let starts = folder.read("results/jobs.csv");
+    let promises = folder.read("results/promises.csv");
+    for policy in policies {
+        let start = format!("{policy},22,a,10,20\n");
+        assert!(starts.contains(&start), "{starts}");
+    }
+    let promise = "conservative,22,a,8,2,10,10\n";
+    assert!(promises.contains(promise), "{promises}");
+}
+
 #[test]
 fn reservations_stand_beside_the_policies_without_them() {
     let folder = Folder::new("reservations");

@@ -106,14 +106,17 @@ impl Planner {
 
     /// Takes in how many members of a gang have places, and how long the gang is to run. The run of
     /// a gang that has just ended well is forgotten: [`Self::ended_run`] comes before.
+    /// `is_complete`: the minimum of the gang has had places.
     pub(crate) fn follow_run(
         &mut self,
         state: &ClusterState,
         id: GangId,
         counts: &Counts,
+        is_complete: bool,
         now_ms: UnixMs,
     ) {
-        self.reservations.follow(state, id, counts, now_ms);
+        self.reservations
+            .follow(state, id, counts, is_complete, now_ms);
     }
 
     /// The run of a gang that has just ended well.

@@ -38,7 +38,9 @@ impl Engine {
                     self.forecasts.note_run(run);
                 }
             }
-            self.planner.follow_run(&self.state, id, counts, now_ms);
+            let is_complete = self.progress[id].start.complete_ms().is_some();
+            self.planner
+                .follow_run(&self.state, id, counts, is_complete, now_ms);
         }
         let (wait, again_ms) = judge::judge(&mut self.state, &self.progress, id, counts, now_ms);
         if let Some(again_ms) = again_ms {

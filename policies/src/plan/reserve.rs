@@ -136,15 +136,16 @@ impl Reservations {
         self.ends.ended(id, counts, now_ms)
     }
 
-    /// Takes in what has become of a gang.
+    /// Takes in what has become of a gang, see [`Ends::follow`].
     pub(crate) fn follow(
         &mut self,
         state: &ClusterState,
         id: GangId,
         counts: &Counts,
+        is_complete: bool,
         now_ms: UnixMs,
     ) {
-        let news = self.ends.follow(state, id, counts, now_ms);
+        let news = self.ends.follow(state, id, counts, is_complete, now_ms);
         if news == News::Left {
             self.room_news.note_members(state, id);
         }
@@ -445,9 +446,9 @@ impl Planner {
         };
         let mut promised = self.reservations.promised.iter();
         let own = promised.find(|known| known.start.gang == id);
-        if own.is_some_and(|own| own.start.at_ms <= now_ms && own.made_ms < now_ms) {
-            // The promise could not be kept. One that was made just now would be made again, for
-            // ever, and waits for another time.
+        if own.is_some_and(|own| own.start.at_ms < now_ms) {
+            // The promise could not be kept. One for the present may still be: the gang whose end
+            // makes room for it is expected to end now.
             self.reservations.drop_of(id);
         }
         let claim = &mut self.waiting[id].claim;

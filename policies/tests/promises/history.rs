@@ -140,6 +140,12 @@ impl<'a> History<'a> {
         }
     }
 
+    /// Whether gangs end at the present time, which have just started and take no time.
+    pub(crate) fn has_ends_now(&self) -> bool {
+        let mut ends = self.running.values();
+        ends.any(|end_ms| *end_ms <= self.world.now_ms)
+    }
+
     /// The gangs that have arrived and not started.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
         (0..self.arrived).filter(|index| self.starts[*index].is_none())

@@ -142,7 +142,9 @@ pub(super) fn by_node<'a>(
         for (pod, node) in known.places.iter().filter(|(_, node)| is_meant(*node)) {
             if let Some(pod) = state.pods.get(*pod) {
                 let promised = by_node.entry(*node).or_default();
-                promised.push((start.at_ms, start.end_ms(ends), pod.class));
+                // A gang that takes no time needs room all the same.
+                let end_ms = start.end_ms(ends).max(start.at_ms.saturating_add(1));
+                promised.push((start.at_ms, end_ms, pod.class));
             }
         }
     }

@@ -111,7 +111,8 @@ fn first_fit(points: &Points, (start, ends): (&Start, &Ends), from_ms: UnixMs) -
     let mut first = points.partition_point(|(at_ms, _)| *at_ms < from_ms);
     loop {
         let (at_ms, _) = *points.get(first)?;
-        let end_ms = start.end_from(at_ms, ends);
+        // A gang that takes no time needs room all the same.
+        let end_ms = start.end_from(at_ms, ends).max(at_ms.saturating_add(1));
         let during = (first..).zip(&points[first..]);
         let during = during.take_while(|(_, (at_ms, _))| *at_ms < end_ms);
         match during.filter(|(_, (_, fits))| !fits).last() {

@@ -75,17 +75,20 @@ pub(crate) enum News {
 
 impl Ends {
     /// Takes in what has become of the members of a gang, and how long it is to run.
+    /// `is_complete`: its minimum has had places, also if members are lost since, which another
+    /// process may have seen.
     pub(crate) fn follow(
         &mut self,
         state: &ClusterState,
         id: GangId,
         counts: &Counts,
+        is_complete: bool,
         now_ms: UnixMs,
     ) -> News {
         let places = counts.bound + counts.assumed;
         let said_ms = state.gangs[id].spec.expected_runtime_ms;
         let Some(run) = self.runs[id] else {
-            if places > 0 && counts.needed == 0 {
+            if places > 0 && (counts.needed == 0 || is_complete) {
                 let began_ms = began_ms(state, id, counts, now_ms);
                 let expectation = state.expectation(id);
                 let run = Run::new(began_ms, (said_ms, expectation), places, now_ms);

@@ -59,17 +59,22 @@ impl Start {
         }
     }
 
-    /// When the gang is expected to end, after its start at the earliest; far in the future if it
+    /// By which gangs are sorted in the order of their starts. Of those that start at one time, gangs
+    /// that take no time come first: the others keep the room.
+    pub(super) fn in_order(&self) -> impl Ord + use<> {
+        (self.at_ms, self.runtime_ms != Some(0))
+    }
+
+    /// When the gang is expected to end: at its start if it takes no time, far in the future if it
     /// never does.
     pub(super) fn end_ms(&self, ends: &Ends) -> UnixMs {
         self.end_from(self.at_ms, ends)
     }
 
     /// When the gang is expected to end if it starts at another time. Members that replace lost
-    /// ones end with those that run.
+    /// ones end with those that run, if these still run then.
     pub(super) fn end_from(&self, at_ms: UnixMs, ends: &Ends) -> UnixMs {
-        let runtime_ms = self.runtime_ms.unwrap_or(UnixMs::MAX);
-        let end_ms = at_ms.saturating_add(runtime_ms.max(1));
+        let end_ms = at_ms.saturating_add(self.runtime_ms.unwrap_or(UnixMs::MAX));
         // tests plant bugs here: end-of-replaced-members
         let run_end_ms = ends.of(self.gang).filter(|end_ms| *end_ms > at_ms);
         run_end_ms.map_or(end_ms, |run_end_ms| run_end_ms.min(end_ms))

@@ -14,8 +14,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
-/// Of gangs that start at one time the first one given comes first. `present`: pods that were
-/// placed now and leave at a time.
+/// Of gangs that start at one time the first one given comes first, but for those that take no
+/// time, see [`Start::in_order`]. `present`: pods that were placed now and leave at a time.
 pub(super) fn lay_out(
     state: &mut ClusterState,
     basis: Basis<'_>,
@@ -50,7 +50,7 @@ fn lay_out_on(
     work: &mut u64,
 ) -> Result<Vec<Places>, Failed> {
     let mut order: Vec<usize> = (0..starts.len()).collect();
-    order.sort_by_key(|index| starts[*index].at_ms);
+    order.sort_by_key(|index| starts[*index].in_order());
     let mut places: Vec<Places> = vec![Places::new(); starts.len()];
     let mut future = Future::begin(state, basis, nodes, starts);
     if let Some((end_ms, pods)) = present {

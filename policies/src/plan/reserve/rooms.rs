@@ -185,7 +185,7 @@ fn walk<'a>(
     mut look: impl FnMut(UnixMs, &mut Future<'a>, bool) -> bool,
 ) -> bool {
     let mut promised = promised.to_vec();
-    promised.sort_by_key(|start| start.at_ms);
+    promised.sort_by_key(Start::in_order);
     let mut promised = promised.into_iter().peekable();
     let mut all_placed = true;
     let mut next_ms = Some(future.now_ms());
@@ -193,6 +193,8 @@ fn walk<'a>(
         future.advance(at_ms);
         while let Some(start) = promised.next_if(|start| start.at_ms <= at_ms) {
             all_placed &= future.place(&start).is_ok();
+            // A gang that takes no time leaves its room to the next one.
+            future.advance(at_ms);
         }
         let start_ms = promised.peek().map(|start| start.at_ms);
         if !look(at_ms, future, start_ms.is_some()) {
