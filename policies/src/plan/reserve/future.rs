@@ -59,8 +59,8 @@ impl Start {
         }
     }
 
-    /// By which gangs are sorted in the order of their starts. Of those that start at one time, gangs
-    /// that take no time come first: the others keep the room.
+    /// By which gangs are sorted in the order of their starts. Of those that start at one time,
+    /// gangs that take no time come first: the others keep the room.
     pub(super) fn in_order(&self) -> impl Ord + use<> {
         (self.at_ms, self.runtime_ms != Some(0))
     }
