@@ -103,9 +103,11 @@ impl Case {
     /// `None`: the gang that was drawn would never start.
     fn draw_gang(&self, rng: &mut Rng, arrives_ms: u64, ends: Ends) -> Option<Gang> {
         let is_counted = self.kind == Kind::Counted;
-        let runs_ms = match rng.u32(..8) {
-            0 if !is_counted => 0,
-            _ => S * rng.u64(1..100),
+        // Counting knows no gang that takes no time.
+        let may_take_no_time = !matches!(self.kind, Kind::Counted | Kind::Evictions);
+        let runs_ms = match may_take_no_time && rng.u32(..8) == 0 {
+            true => 0,
+            false => S * rng.u64(1..100),
         };
         let longer_ms = if rng.bool() { S * rng.u64(1..100) } else { 0 };
         let expected_ms = match ends {
