@@ -103,7 +103,8 @@ impl Case {
     /// `None`: the gang that was drawn would never start.
     fn draw_gang(&self, rng: &mut Rng, arrives_ms: u64, ends: Ends) -> Option<Gang> {
         let is_counted = self.kind == Kind::Counted;
-        // Counting knows no gang that takes no time.
+        // Counting knows no gang that takes no time, and the seeds in which something was found
+        // with evictions were drawn without one.
         let may_take_no_time = !matches!(self.kind, Kind::Counted | Kind::Evictions);
         let runs_ms = match may_take_no_time && rng.u32(..8) == 0 {
             true => 0,

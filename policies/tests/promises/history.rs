@@ -20,7 +20,8 @@ pub(crate) struct History<'a> {
     running: BTreeMap<usize, u64>,
 }
 
-/// What has become of gangs at one time of a history.
+/// The gangs that arrived, ended, were evicted and started at one time of a history; in `evicted`
+/// a gang stands once for each of its pods that were evicted.
 #[derive(Debug, Default)]
 pub(crate) struct Moment {
     pub(crate) arrived: Vec<usize>,
@@ -30,7 +31,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Whether nothing has become of any gang.
+    /// Whether no gang arrived, ended, was evicted or started.
     pub(crate) fn is_quiet(&self) -> bool {
         let Self {
             arrived,
@@ -81,8 +82,10 @@ impl<'a> History<'a> {
         let promised = promised.map(|(_, at_ms)| at_ms.max(now_ms + 1));
         let times = ends.chain(arrival).chain(promised);
         let next_ms = times.min();
-        // A gang may wait for nothing but its own pause.
-        next_ms.or_else(|| self.waiting().next().map(|_| 0))?;
+        // While a gang waits, time may be all that it waits for: after plans in vain it pauses.
+        if next_ms.is_none() && self.waiting().next().is_none() {
+            return None;
+        }
         let due_ms = self.world.engine.next_deadline();
         let due_ms = due_ms.map(|due_ms| due_ms.max(now_ms + 1));
         let next_ms = next_ms.into_iter().chain(due_ms).min()?;

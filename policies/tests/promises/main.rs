@@ -60,7 +60,7 @@ impl Promises {
         self.0.retain(|index, _| history.starts[*index].is_none());
         for index in history.waiting() {
             if let Some(at_ms) = history.promised(index) {
-                if at_ms < now_ms + u64::from(!history.has_ends_now()) {
+                if at_ms < now_ms || (at_ms == now_ms && !history.has_ends_now()) {
                     return Err(format!("gang {index} was to start by now"));
                 }
                 self.0.entry(index).or_insert(at_ms);

@@ -139,16 +139,10 @@ const fn bug_of_backfilling(
     }
 }
 
-/// A bug that keeps gangs with promises from coming to rest. It is caught in the world `first`.
-const fn bug_of_rest(
-    name: &'static str,
-    marker: &'static str,
-    planted: &'static str,
-    first: u64,
-) -> Bug {
+/// A bug that keeps gangs with promises from coming to rest.
+const fn bug_of_rest(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
     Bug {
         catcher: Catcher::Rest,
-        first,
         ..bug(name, marker, planted)
     }
 }
@@ -470,14 +464,14 @@ pub(crate) const BUGS: &[Bug] = &[
         "a gang whose room is free holds it instead of waiting behind promises",
         "room-that-is-there-already",
         "false",
-        698,
-    ),
+    )
+    .first_tried(698),
     bug_of_rest(
         "a gang with members that replace lost ones is counted beyond its end",
         "end-of-replaced-members",
         "let run_end_ms: Option<UnixMs> = None;",
-        1_029,
-    ),
+    )
+    .first_tried(1_029),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",

@@ -173,11 +173,8 @@ impl Workshop {
         let plans = || self.try_plans(0, 0, HEALTHY_WORLDS);
         let starts = || self.try_starts(0, 0, COUNTED_WORLDS);
         let rest = || self.try_rest(0, 0, HEALTHY_WORLDS);
-        let starts_and_rest = || either(starts, rest);
-        either(
-            || either(seeds, promises),
-            || either(plans, starts_and_rest),
-        )
+        let of_seeds = || either(seeds, promises);
+        either(of_seeds, || either(plans, || either(starts, rest)))
     }
 
     fn try_seeds(&self, on: usize, seeds: Range<u64>, with_faults: bool) -> Verdict {
@@ -208,24 +205,17 @@ impl Workshop {
 
     /// Holds starts against counting, in so many worlds from the first on.
     fn try_starts(&self, on: usize, first: u64, worlds: u64) -> Verdict {
-        let test = ["promises", "where_counting_decides"];
-        self.try_test(
-            on,
-            test,
-            ["PROMISE_FIRST", "PROMISE_SEEDS"],
-            [first, worlds],
-        )
+        self.try_promises(on, "where_counting_decides", [first, worlds])
     }
 
     /// Looks whether gangs with promises come to rest, in so many worlds from the first on.
     fn try_rest(&self, on: usize, first: u64, worlds: u64) -> Verdict {
-        let test = ["promises", "come_to_rest"];
-        self.try_test(
-            on,
-            test,
-            ["PROMISE_FIRST", "PROMISE_SEEDS"],
-            [first, worlds],
-        )
+        self.try_promises(on, "come_to_rest", [first, worlds])
+    }
+
+    fn try_promises(&self, on: usize, text: &str, worlds: [u64; 2]) -> Verdict {
+        let variables = ["PROMISE_FIRST", "PROMISE_SEEDS"];
+        self.try_test(on, ["promises", text], variables, worlds)
     }
 
     /// Runs the tests of one file whose names contain a text, with these variables.

@@ -177,9 +177,8 @@ impl Planner {
 
     /// The first promised gang that a gang would delay on these nodes, or else by a bound.
     fn delayed_on(&self, nodes: &[NodeId], own: &Start, others: &[Start]) -> Option<Start> {
-        let meets = others
-            .iter()
-            .filter(|other| other.at_ms < own.end_ms(&self.reservations.ends));
+        let end_ms = own.end_ms(&self.reservations.ends);
+        let meets = others.iter().filter(|other| other.at_ms < end_ms);
         let mut meets: Vec<Start> = meets.copied().collect();
         meets.sort_by_key(|other| other.at_ms);
         let mut here = meets.iter();
@@ -194,12 +193,14 @@ impl Planner {
         own: &Start,
         others: &[Start],
     ) -> Vec<(NodeId, Resources)> {
+        let ends = &self.reservations.ends;
+        let end_ms = own.end_ms(ends);
         let meets = |known: &&Reservation| {
             let counts = others.iter().any(|other| other.gang == known.start.gang);
-            counts && known.start.at_ms < own.end_ms(&self.reservations.ends)
+            counts && known.start.at_ms < end_ms
         };
         let promised = self.reservations.promised.iter().filter(meets);
-        let by_node = by_node(state, (promised, &self.reservations.ends), |_| true);
+        let by_node = by_node(state, (promised, ends), |_| true);
         let by_node = by_node.into_iter();
         let needed = by_node
             .map(|(node, promised)| (node, self.reservations.needed_on(state, node, &promised)));
@@ -238,7 +239,8 @@ fn may_use_up_bounds(
     (own, ends): (&Start, &Ends),
     others: &[Start],
 ) -> bool {
-    let meets = |other: &&Start| other.at_ms < own.end_ms(ends);
+    let end_ms = own.end_ms(ends);
+    let meets = |other: &&Start| other.at_ms < end_ms;
     let others = others.iter().filter(meets);
     let is_preemptible = |start: &Start| state.gangs[start.gang].spec.preemptible;
     let shares_queue = |other: &Start| state.queues.common(own.queue, other.queue).next().is_some();

@@ -93,9 +93,8 @@ impl Reservations {
         let counts = |it: &&Reservation| others.iter().any(|other| other.gang == it.start.gang);
         let promised: Vec<&Reservation> = self.promised.iter().filter(counts).collect();
         let begin = promised.iter().map(|it| it.start.at_ms);
-        let begin: Vec<UnixMs> = begin
-            .filter(|at_ms| *at_ms < own.end_ms(&self.ends))
-            .collect();
+        let end_ms = own.end_ms(&self.ends);
+        let begin: Vec<UnixMs> = begin.filter(|at_ms| *at_ms < end_ms).collect();
         let Some(last_ms) = begin.iter().max().filter(|_| state.holds.is_empty()) else {
             return false;
         };
