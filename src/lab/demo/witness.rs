@@ -12,7 +12,7 @@ use super::setting::GANG_LABEL;
 use super::workload::{Gang, Traits};
 use crate::kube::convert::quantity;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// The resource that the demo is about.
@@ -214,6 +214,24 @@ impl Witness {
         self.members.insert(uid, new);
     }
 
+    /// Notes all pods that exist now, after changes that were not seen one by one.
+    pub(super) fn saw_all(&mut self, pods: &[Pod], now: Instant) {
+        let listed: BTreeSet<&String> = pods
+            .iter()
+            .filter_map(|it| it.metadata.uid.as_ref())
+            .collect();
+        let known: Vec<String> = self.members.keys().cloned().collect();
+        for uid in known.iter().filter(|uid| !listed.contains(uid)) {
+            self.gone(uid, now);
+        }
+        // A list is in the order of names. Pods that have ended come first, whatever they are
+        // called: others may have their room now.
+        let (ended, others): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| has_ended(pod));
+        for pod in ended.into_iter().chain(others) {
+            self.saw(pod, now);
+        }
+    }
+
     /// Notes that a pod is gone.
     pub(super) fn gone(&mut self, uid: &str, now: Instant) {
         let Some(old) = self.members.remove(uid) else {
@@ -236,11 +254,6 @@ impl Witness {
             course.leave(node);
             course.settle(now);
         }
-    }
-
-    /// The UIDs of all pods that exist.
-    pub(super) fn uids(&self) -> Vec<String> {
-        self.members.keys().cloned().collect()
     }
 
     /// The pods of a gang that have not ended, by name, with their nodes.

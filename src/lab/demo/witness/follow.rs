@@ -6,7 +6,6 @@ use crate::lab::demo::setting::PART_OF;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
-use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,23 +40,7 @@ async fn list_and_watch(pods: &Api<Pod>, books: &Books) -> Result<(), kube::Erro
     let selector = format!("{}={}", PART_OF.0, PART_OF.1);
     let list = pods.list(&ListParams::default().labels(&selector)).await?;
     let version = list.metadata.resource_version.clone().unwrap_or_default();
-    {
-        let mut witness = books.open();
-        let now = Instant::now();
-        let listed: BTreeSet<&String> = list
-            .items
-            .iter()
-            .filter_map(|pod| pod.metadata.uid.as_ref())
-            .collect();
-        for uid in witness.uids() {
-            if !listed.contains(&uid) {
-                witness.gone(&uid, now);
-            }
-        }
-        for pod in &list.items {
-            witness.saw(pod, now);
-        }
-    }
+    books.open().saw_all(&list.items, Instant::now());
     let watch = WatchParams::default().labels(&selector);
     let mut events = pods.watch(&watch, &version).await?.boxed();
     while let Some(event) = events.try_next().await? {

@@ -96,6 +96,26 @@ fn a_pod_that_fails_because_it_was_evicted_counts_as_evicted_when_it_is_gone() {
 }
 
 #[test]
+fn a_list_gives_back_the_room_of_pods_that_have_ended_before_others_take_it() {
+    let (mut witness, now) = (witness(), Instant::now());
+    witness.saw(&pod("b", Some("n1"), "Running"), now);
+    let now_there = [
+        pod("a", Some("n1"), "Running"),
+        pod("b", Some("n1"), "Succeeded"),
+    ];
+    witness.saw_all(&now_there, now);
+    assert_eq!((used(&witness), witness.violations.len()), (6, 0));
+    witness.saw_all(
+        &[
+            pod("a", Some("n1"), "Succeeded"),
+            pod("c", Some("n1"), "Running"),
+        ],
+        now,
+    );
+    assert_eq!((used(&witness), witness.violations.len()), (6, 0));
+}
+
+#[test]
 fn what_breaks_a_rule_is_written_down() {
     let check = |pods: &[Pod], expected: &str| {
         let mut witness = witness();
