@@ -71,7 +71,7 @@ pub(super) fn earliest(
     };
     let mut points = match needs.is_empty() {
         true => rooms::times(state, basis, promised, TRIES_MAX as usize),
-        false => rooms.points(state, (basis, promised), (&needs, own), reach, work),
+        false => rooms.points(state, (basis, promised), (&needs, start), reach, work),
     };
     *work += points.len() as u64;
     let mut starts = others_of(promised, start.gang);
@@ -84,7 +84,7 @@ pub(super) fn earliest(
             }
             // Counting said that the gang fits from the last time on, and it has no place.
             reach = Reach::Last;
-            points = rooms.points(state, (basis, promised), (&needs, own), reach, work);
+            points = rooms.points(state, (basis, promised), (&needs, start), reach, work);
             continue;
         };
         if at_ms >= asked.before_ms {
@@ -96,8 +96,9 @@ pub(super) fn earliest(
         if let Some(last) = starts.last_mut() {
             last.at_ms = at_ms;
         }
+        let placed = rooms.take_placed(at_ms);
         // tests plant bugs here: nodes-of-a-reservation
-        if let Some(places) = lay_out(state, basis, &starts, None, work) {
+        if let Some(places) = placed.or_else(|| lay_out(state, basis, &starts, None, work)) {
             return Found::At(at_ms, places);
         }
         tries.made += 1;

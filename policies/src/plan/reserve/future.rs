@@ -115,11 +115,11 @@ pub(super) struct Future<'a> {
 
 impl<'a> Future<'a> {
     /// The present. `starts`: the gangs that will be placed.
-    pub(super) fn begin(
+    pub(super) fn begin<'b>(
         state: &'a mut ClusterState,
         basis: Basis<'a>,
         nodes: Nodes,
-        starts: &[Start],
+        starts: impl Iterator<Item = &'b Start>,
     ) -> Self {
         let txn = Txn::default();
         let mut future = Self {
@@ -131,7 +131,7 @@ impl<'a> Future<'a> {
             txn,
             running: basis.ends.in_order().peekable(),
             others: BTreeMap::new(),
-            divided: starts.iter().map(|start| start.gang).collect(),
+            divided: starts.map(|start| start.gang).collect(),
         };
         for pod in future.state.holds.leaving().collect::<Vec<_>>() {
             let deletion_ms = future.state.pods[pod].deletion_ms.unwrap_or(0);
@@ -188,7 +188,7 @@ impl<'a> Future<'a> {
     ///
     /// # Errors
     /// Why there is no place.
-    pub(super) fn place(&mut self, start: &Start) -> Result<Places, Reason> {
+    pub(super) fn place(&mut self, start: &Start) -> Result<(), Reason> {
         let begin = self.txn.checkpoint();
         self.txn.give_up_own(self.state, start.gang);
         let counts = count(self.state, start.gang, self.basis.now_ms);
@@ -215,15 +215,26 @@ impl<'a> Future<'a> {
             self.txn.rollback(self.state, begin);
             return Err(refused.reason);
         }
-        let places = self.txn.placed_since(begin).to_vec();
         // A gang whose promise could not be kept starts now at the earliest: an end in the past
         // would promise its room to another gang that has to wait for it.
         let end_ms = start.end_from(start.at_ms.max(self.basis.now_ms), self.basis.ends);
         if end_ms < UnixMs::MAX {
-            let pods: Vec<PodId> = places.iter().map(|(pod, _)| *pod).collect();
+            let placed = self.txn.placed_since(begin).iter();
+            let pods: Vec<PodId> = placed.map(|(pod, _)| *pod).collect();
             self.let_leave(end_ms, &pods);
         }
-        Ok(places)
+        Ok(())
+    }
+
+    /// Where each of these gangs was placed.
+    pub(super) fn places_of<'b>(&self, starts: impl Iterator<Item = &'b Start>) -> Vec<Places> {
+        let mut by_gang: BTreeMap<Option<GangId>, Places> = BTreeMap::new();
+        for (pod, node) in self.txn.placed() {
+            let places = by_gang.entry(self.state.pods[*pod].gang()).or_default();
+            places.push((*pod, *node));
+        }
+        let places = starts.map(|start| by_gang.remove(&Some(start.gang)));
+        places.map(Option::unwrap_or_default).collect()
     }
 
     /// Undoes everything. Returns the work that was done, in units of about ten nanoseconds.

@@ -10,7 +10,6 @@ use crate::facts::UnixMs;
 use crate::ids::PodId;
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
@@ -49,25 +48,22 @@ fn lay_out_on(
     present: Option<(UnixMs, Vec<PodId>)>,
     work: &mut u64,
 ) -> Result<Vec<Places>, Failed> {
-    let mut order: Vec<usize> = (0..starts.len()).collect();
-    order.sort_by_key(|index| starts[*index].in_order());
-    let mut places: Vec<Places> = vec![Places::new(); starts.len()];
-    let mut future = Future::begin(state, basis, nodes, starts);
+    let mut in_order: Vec<&Start> = starts.iter().collect();
+    in_order.sort_by_key(|start| start.in_order());
+    let mut future = Future::begin(state, basis, nodes, starts.iter());
     if let Some((end_ms, pods)) = present {
         future.let_leave(end_ms, &pods);
     }
     let mut failed = None;
-    for (before, index) in order.into_iter().enumerate() {
-        future.advance(starts[index].at_ms);
-        match future.place(&starts[index]) {
-            Ok(found) => places[index] = found,
-            Err(reason) => {
-                let is_certain = before == 0 && reason == Reason::DoesNotFit;
-                failed = Some(Failed { is_certain });
-                break;
-            }
+    for (before, start) in in_order.into_iter().enumerate() {
+        future.advance(start.at_ms);
+        if let Err(reason) = future.place(start) {
+            let is_certain = before == 0 && reason == Reason::DoesNotFit;
+            failed = Some(Failed { is_certain });
+            break;
         }
     }
+    let places = future.places_of(starts.iter());
     *work += future.finish();
     failed.map_or(Ok(places), Err)
 }

@@ -1,9 +1,10 @@
 //! How much room there is at later times, counted once for all gangs that ask for it.
 //!
 //! Counting ends where what comes later decides nothing: most gangs find room long before the last
-//! end. When all gangs with promises have started, room only grows.
+//! end. When all gangs with promises have started, room only grows. The gang that asks is placed
+//! there at once: most gangs fit at no earlier time, and need not be laid out once more.
 
-use super::future::{Basis, Future, Nodes, Start};
+use super::future::{Basis, Future, Nodes, Places, Start};
 use crate::facts::UnixMs;
 use crate::ids::ClassId;
 use crate::place::{self, Area};
@@ -49,6 +50,18 @@ pub(super) struct Rooms {
     /// On which nodes all promised gangs find places; `None`: not known yet.
     nodes: Option<Nodes>,
     known: BTreeMap<(ClassId, Vec<Area>), Room>,
+    /// Where all promised gangs and the gang that asks will be if that one starts at this time, the
+    /// last one that was counted.
+    placed: Option<(UnixMs, Vec<Places>)>,
+}
+
+/// What was counted on some nodes.
+struct Counted {
+    room: Room,
+    /// Whether all promised gangs find places there.
+    all_placed: bool,
+    /// Where these are, and the gang that asks as the last one, if it fits at the last time.
+    places: Option<Vec<Places>>,
 }
 
 impl Room {
@@ -68,17 +81,18 @@ impl Rooms {
         *self = Self::default();
     }
 
-    /// Whether a gang with these needs fits beside all promises. `own`: what the gang itself was
-    /// promised.
+    /// Whether a gang with these needs fits beside all promises.
     pub(super) fn points(
         &mut self,
         state: &mut ClusterState,
         (basis, promised): (Basis<'_>, &[Start]),
-        (needs, own): (&[Need], Option<&Start>),
+        (needs, start): (&[Need], &Start),
         reach: Reach,
         work: &mut u64,
     ) -> Points {
+        self.placed = None;
         // Its own place is free for the gang.
+        let own = promised.iter().find(|it| it.gang == start.gang);
         let ends = basis.ends;
         let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms(ends));
         let mut points = Points::new();
@@ -87,7 +101,12 @@ impl Rooms {
             let room = self.known.entry(key).or_default();
             if !room.suffices(need, reach) {
                 let promised = (basis, promised, &mut self.nodes);
-                *room = count(state, promised, need, reach, work);
+                // Members of other classes may not fit when those of this one do.
+                let is_alone = own.is_none() && needs.len() == 1;
+                let asks = Some(start).filter(|_| is_alone);
+                let counted = count(state, promised, (need, asks), reach, work);
+                *room = counted.room;
+                self.placed = counted.places.map(|places| (room.until_ms, places));
             }
             for (index, (at_ms, room)) in room.points.iter().enumerate() {
                 let fits = *room >= need.pods || holds(*at_ms);
@@ -99,40 +118,47 @@ impl Rooms {
         }
         points
     }
+
+    /// Where all promised gangs and the gang that asked last will be if that one starts at this
+    /// time; `None`: counting has not shown it.
+    pub(super) fn take_placed(&mut self, at_ms: UnixMs) -> Option<Vec<Places>> {
+        let (_, places) = self.placed.take_if(|(placed_ms, _)| *placed_ms == at_ms)?;
+        Some(places)
+    }
 }
 
 /// Counts the room for a class, from now on and from each time at which pods leave or gangs start.
-/// `nodes`: on which nodes all promised gangs find places, as far as that is known.
+/// `nodes`: on which nodes all promised gangs find places, as far as that is known. `asks`: the
+/// gang that asks, to be placed where counting ends.
 fn count(
     state: &mut ClusterState,
     (basis, promised, nodes): (Basis<'_>, &[Start], &mut Option<Nodes>),
-    need: &Need,
+    (need, asks): (&Need, Option<&Start>),
     reach: Reach,
     work: &mut u64,
-) -> Room {
+) -> Counted {
     let tried = nodes.unwrap_or(Nodes::Anew);
-    let asked = (basis, promised);
-    let (mut room, all_placed) = count_on(tried, state, asked, need, reach, work);
-    let kept = *nodes.insert(match all_placed {
+    let (promised, need) = ((basis, promised), (need, asks));
+    let counted = count_on(tried, state, promised, need, reach, work);
+    let kept = *nodes.insert(match counted.all_placed {
         true => tried,
         false => Nodes::Kept,
     });
-    if kept != tried {
-        room = count_on(kept, state, asked, need, reach, work).0;
+    match kept == tried {
+        true => counted,
+        false => count_on(kept, state, promised, need, reach, work),
     }
-    room
 }
 
-/// Counts the room for a class with promised gangs on nodes that are chosen anew or kept, and says
-/// whether all of them find places.
+/// Counts the room for a class with promised gangs on nodes that are chosen anew or kept.
 fn count_on(
     nodes: Nodes,
     state: &mut ClusterState,
     (basis, promised): (Basis<'_>, &[Start]),
-    need: &Need,
+    (need, asks): (&Need, Option<&Start>),
     reach: Reach,
     work: &mut u64,
-) -> (Room, bool) {
+) -> Counted {
     let until_ms = match reach {
         Reach::Before(until_ms) => until_ms,
         Reach::Met | Reach::Last => UnixMs::MAX,
@@ -141,7 +167,7 @@ fn count_on(
         until_ms,
         ..Room::default()
     };
-    let mut future = Future::begin(state, basis, nodes, promised);
+    let mut future = Future::begin(state, basis, nodes, promised.iter().chain(asks));
     let all_placed = walk(&mut future, promised, until_ms, |at_ms, future, to_come| {
         let areas = need.areas.iter();
         let fits = areas.map(|area| place::counted(future.state, need.class, *area));
@@ -154,8 +180,21 @@ fn count_on(
         }
         !is_enough
     });
+    let is_met = all_placed && room.until_ms < until_ms;
+    let at_ms = room.until_ms;
+    let last = asks.filter(|_| is_met);
+    let last = last.map(|asks| Start { at_ms, ..*asks });
+    let last = last.filter(|last| promised.iter().all(|it| it.in_order() <= last.in_order()));
+    let places = last.and_then(|last| {
+        future.place(&last).ok()?;
+        Some(future.places_of(promised.iter().chain([&last])))
+    });
     *work += future.finish();
-    (room, all_placed)
+    Counted {
+        room,
+        all_placed,
+        places,
+    }
 }
 
 /// The first times at which pods leave or gangs start, for a gang of which nothing is counted.
@@ -166,7 +205,7 @@ pub(super) fn times(
     times_max: usize,
 ) -> Points {
     let mut points = Points::new();
-    let mut future = Future::begin(state, basis, Nodes::Kept, promised);
+    let mut future = Future::begin(state, basis, Nodes::Kept, promised.iter());
     walk(&mut future, promised, UnixMs::MAX, |at_ms, _, _| {
         points.push((at_ms, true));
         points.len() < times_max
