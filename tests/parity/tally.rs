@@ -41,10 +41,9 @@ const PLUGINS: [&str; 11] = [
 ];
 
 impl Tally {
-    pub(crate) fn of(compared: &[Compared]) -> Self {
-        let mut tally = Self::default();
+    pub(crate) fn add(&mut self, compared: &[Compared]) {
         for Compared { family, found, .. } in compared {
-            let counts = tally.families.entry(family).or_default();
+            let counts = self.families.entry(family).or_default();
             counts.cases += 1;
             counts.refused += usize::from(found.refused);
             counts.skipped += usize::from(found.skipped);
@@ -53,13 +52,12 @@ impl Tally {
             counts.not_ready += found.not_ready;
             counts.differences += usize::from(found.difference.is_some());
             for (plugin, nodes) in &found.by_plugin {
-                *tally.plugins.entry(plugin.clone()).or_default() += nodes;
+                *self.plugins.entry(plugin.clone()).or_default() += nodes;
             }
             for (plugin, scores) in &found.scores {
-                *tally.scores.entry(plugin).or_default() += scores;
+                *self.scores.entry(plugin).or_default() += scores;
             }
         }
-        tally
     }
 
     /// No family may be skipped, refused or trivial as a whole, every plugin must have refused

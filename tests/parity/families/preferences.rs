@@ -67,10 +67,10 @@ pub(crate) fn add(draw: &mut Draw, case: &mut Value) {
     }
     let pod = &mut case["pod"];
     if sorts & 2 > 0 {
-        let preferred = draw.list(4, |draw| {
+        let preferred = draw.list(6, |draw| {
             let weight = weight(draw, 60);
             // Few terms that are drawn freely hold of any node.
-            let term = match draw.percent(60) {
+            let term = match draw.percent(80) {
                 true => {
                     let (key, value) = (draw.pick(&relations::KEYS[..2]), draw.pick(&["1", "2"]));
                     let asked = json!({"key": key, "operator": "In", "values": [value]});
