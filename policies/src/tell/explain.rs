@@ -182,9 +182,10 @@ impl Teller {
         let is_behind = explanation.reason == Some(Reason::Reserved);
         let ends = (is_behind, tried.ends.as_ref());
         explanation.expected_start = start.map(|start| expected_start(scene.state, start, ends));
-        if settings.reservations == 0 && explanation.reason.is_some_and(waits_for_room) {
-            let note = "the configuration has `reservations: 0`, so no start is foreseen";
-            explanation.notes.push(note.into());
+        if explanation.reason.is_some_and(waits_for_room) {
+            let is_related = scene.state.has_related_members(id);
+            let note = why_no_start(settings.reservations == 0, is_related);
+            explanation.notes.extend(note.map(Into::into));
         }
         explanation.takers = takers::takers(scene.state, settings, progress, id, now_ms);
         let gang = &scene.state.gangs[id];
@@ -229,6 +230,19 @@ impl Teller {
                 .chain(faults::notes(state, gang))
                 .collect(),
         }
+    }
+}
+
+/// Why no start is foreseen for a gang that waits for room. `is_related`: rules about other pods
+/// concern it.
+fn why_no_start(no_reservations: bool, is_related: bool) -> Option<&'static str> {
+    match (no_reservations, is_related) {
+        (true, _) => Some("the configuration has `reservations: 0`, so no start is foreseen"),
+        (_, true) => Some(
+            "no start is foreseen or promised where rules about other pods count (affinity, \
+             anti-affinity, topology spread), so gangs that find room go before it",
+        ),
+        _ => None,
     }
 }
 

@@ -95,10 +95,7 @@ pub(super) fn lines(view: &StartView) -> Vec<String> {
                 };
                 // `NS/NAME` is the gang of a PodGroup; other names have a kind in them.
                 let says = match first.split('/').count() {
-                    2 => {
-                        "`expectedRuntime`, or the annotation `gpu-batch.io/expected-runtime` of its \
-                         pods,"
-                    }
+                    2 => "`expectedRuntime`, or `gpu-batch.io/expected-runtime` on all its pods,",
                     _ => "the annotation `gpu-batch.io/expected-runtime`",
                 };
                 format!("Nobody can say: how long {who} is not known ({says} says it).")

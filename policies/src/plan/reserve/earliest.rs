@@ -8,7 +8,7 @@ use super::ends::Ends;
 use super::future::{Basis, Places, Start};
 use super::lay_out::lay_out;
 use super::rooms::{self, Need, Points, Reach, Rooms};
-use crate::facts::UnixMs;
+use crate::facts::{Amount, UnixMs};
 use crate::gangs::wanted;
 use crate::ids::GangId;
 use crate::place;
@@ -129,21 +129,23 @@ pub(super) fn others_of(promised: &[Start], gang: GangId) -> Vec<Start> {
     others.copied().collect()
 }
 
-/// What a gang needs, whichever of its members are placed. Of gangs with sub-groups nothing is
-/// counted.
+/// What a gang needs, whichever of its members are placed. Of several requests, each for surplus,
+/// nothing is needed for certain.
 fn needs(state: &ClusterState, basis: Basis<'_>, start: &Start) -> Vec<Need> {
     let (settings, progress, now_ms) = (basis.settings, basis.progress, basis.now_ms);
     let requests = wanted::requests(state, settings, progress, start.gang, start.queue, now_ms);
-    let Some(request) = requests.first().filter(|request| request.is_plain()) else {
+    let [request] = requests.as_slice() else {
         return Vec::new();
     };
     let root = request.root();
-    let members: usize = root.pods.iter().map(|group| group.pods.len()).sum();
     let areas = place::widest_areas(state, root.near, root.anchor);
-    let needs = root.pods.iter().map(|group| Need {
-        class: group.class,
-        areas: areas.clone(),
-        pods: (group.pods.len() + root.need).saturating_sub(members) as u64,
+    let needs = request.classes().into_iter().map(|class| {
+        let pods = request.least(0, &|other| Amount::from(other == class));
+        Need {
+            class,
+            areas: areas.clone(),
+            pods: u64::try_from(pods).unwrap_or(u64::MAX),
+        }
     });
     needs.filter(|need| need.pods > 0).collect()
 }
