@@ -112,9 +112,8 @@ impl Engine {
     /// this says.
     #[must_use]
     pub fn verdicts(&mut self, pod: Uid) -> Option<Verdicts> {
-        let pod = self.state.pod_ids.get(&pod)?;
-        let class = self.state.pods[*pod].class;
-        Some(reports::verdicts(&mut self.state, class))
+        let pod = *self.state.pod_ids.get(&pod)?;
+        Some(reports::verdicts(&mut self.state, pod))
     }
 
     /// What a pod prefers of each node that fits it; `None`: there is no such pod.

@@ -145,12 +145,21 @@ pub(crate) fn inventory(state: &ClusterState) -> Inventory {
     pods.chain(nodes).collect()
 }
 
-/// What keeps one more pod of a class off each node, from the table that decisions are made with.
-pub(crate) fn verdicts(state: &mut ClusterState, class: ClassId) -> Verdicts {
+/// What keeps a pod off a node where there is a free volume for each of its claims, not for all.
+const TOO_FEW_VOLUMES: &str = "had too few free volumes for all claims";
+
+/// What keeps one more pod of the shape that a pod has off each node, from the table that decisions
+/// are made with.
+pub(crate) fn verdicts(state: &mut ClusterState, pod: PodId) -> Verdicts {
+    let class = state.pods[pod].class;
     state.refresh(class);
     let view = state.view(class);
     let known = state.nodes.iter().filter(|(_, node)| node.known.is_some());
-    let verdict = |id| why_not_on(state, class, view.as_ref(), id);
+    let verdict = |id| {
+        let why_not = why_not_on(state, class, view.as_ref(), id);
+        // Tables count the free volumes for each claim alone, as far as other pods use it, too.
+        why_not.or_else(|| (!state.has_volumes_for(&[(pod, id)])).then(|| TOO_FEW_VOLUMES.into()))
+    };
     let nodes = known.map(|(id, node)| (node.name.clone(), verdict(id)));
     nodes.collect()
 }
