@@ -39,7 +39,7 @@ use tally::Tally;
 
 /// Cases in each run of the tests.
 const CASES: u64 = 5_000;
-/// How many cases are kept in memory with what the oracle says of them: some 600 MB.
+/// How many cases are kept in memory with what the oracle says of them: 1 GB.
 const AT_ONCE: usize = 5_000;
 /// The seed where none is asked for.
 const SEED: u64 = 20_261_127;

@@ -157,7 +157,7 @@ pub(crate) fn verdicts(state: &mut ClusterState, pod: PodId) -> Verdicts {
     let known = state.nodes.iter().filter(|(_, node)| node.known.is_some());
     let verdict = |id| {
         let why_not = why_not_on(state, class, view.as_ref(), id);
-        // Tables count the free volumes for each claim alone, as far as other pods use it, too.
+        // Tables look at a claim that several pods use apart from the other claims of the pod.
         why_not.or_else(|| (!state.has_volumes_for(&[(pod, id)])).then(|| TOO_FEW_VOLUMES.into()))
     };
     let nodes = known.map(|(id, node)| (node.name.clone(), verdict(id)));

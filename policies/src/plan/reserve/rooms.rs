@@ -60,7 +60,8 @@ struct Counted {
     room: Room,
     /// Whether all promised gangs find places there.
     all_placed: bool,
-    /// Where these are, and the gang that asks as the last one, if it fits at the last time.
+    /// Where the promised gangs are, and the gang that asks as the last one, if it fits at the last
+    /// time.
     places: Option<Vec<Places>>,
 }
 
@@ -184,6 +185,7 @@ fn count_on(
     let at_ms = room.until_ms;
     let last = asks.filter(|_| is_met);
     let last = last.map(|asks| Start { at_ms, ..*asks });
+    // A gang that takes no time would come before others that start at its time.
     let last = last.filter(|last| promised.iter().all(|it| it.in_order() <= last.in_order()));
     let places = last.and_then(|last| {
         future.place(&last).ok()?;
