@@ -127,15 +127,20 @@ func causes(err error) ([]refusal, error) {
 	return refusals, nil
 }
 
-// named fills in what every object in a cluster has, where a case leaves it out. Where there is no
-// UID, gpu-batch takes the same words for one, by which others may refer to the object.
+// named fills in what every object in a cluster has, where a case leaves it out.
 func named(kind string, meta *metav1.ObjectMeta) {
 	if meta.Namespace == "" {
 		meta.Namespace = metav1.NamespaceDefault
 	}
 	if meta.UID == "" {
-		meta.UID = types.UID(kind + "/" + meta.Namespace + "/" + meta.Name)
+		meta.UID = uidOf(kind, meta.Namespace, meta.Name)
 	}
+}
+
+// uidOf is the UID of an object for which a case gives none. gpu-batch takes these words for a UID,
+// too, also where other objects refer to this one without a UID.
+func uidOf(kind, namespace, name string) types.UID {
+	return types.UID(kind + "/" + namespace + "/" + name)
 }
 
 // silent takes the warnings that come with an answer.

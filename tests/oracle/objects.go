@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -50,7 +49,7 @@ func decodeObject(text []byte) (runtime.Object, error) {
 		for index := range object.OwnerReferences {
 			owner := &object.OwnerReferences[index]
 			if owner.UID == "" {
-				owner.UID = types.UID(owner.Kind + "/" + object.Namespace + "/" + owner.Name)
+				owner.UID = uidOf(owner.Kind, object.Namespace, owner.Name)
 			}
 		}
 	case *storagev1.CSIStorageCapacity:

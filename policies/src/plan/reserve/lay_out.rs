@@ -63,7 +63,10 @@ fn lay_out_on(
             break;
         }
     }
-    let places = future.places_of(starts.iter());
+    let laid_out = match failed {
+        None => Ok(future.places_of(starts.iter())),
+        Some(failed) => Err(failed),
+    };
     *work += future.finish();
-    failed.map_or(Ok(places), Err)
+    laid_out
 }

@@ -55,10 +55,11 @@ pub(super) struct Rooms {
     placed: Option<(UnixMs, Vec<Places>)>,
 }
 
-/// What was counted on some nodes.
+/// The room for a class at each time, counted with all promised gangs on nodes that were chosen
+/// anew or kept.
 struct Counted {
     room: Room,
-    /// Whether all promised gangs find places there.
+    /// Whether all promised gangs find places on these nodes.
     all_placed: bool,
     /// Where the promised gangs are, and the gang that asks as the last one, if it fits at the last
     /// time.
