@@ -11,6 +11,7 @@ use crate::command::EvictionCause;
 use crate::facts::Uid;
 use crate::ids::GangId;
 use crate::settings::InFlight;
+use crate::state::Lookup;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bindings::{Binding, Locks, Preparations};
@@ -23,7 +24,7 @@ use timers::Timers;
 /// Others send through the outbox and set timers; takings they only read.
 #[derive(Debug)]
 pub(crate) struct Binder {
-    bindings: BTreeMap<Uid, Binding>,
+    bindings: Lookup<Uid, Binding>,
     /// Planned pods of which a nomination or the lifting of the gate is under way for a binding.
     offers: BTreeSet<Uid>,
     preparations: Preparations,
@@ -40,7 +41,7 @@ pub(crate) struct Binder {
 impl Binder {
     pub(crate) fn new(limits: InFlight) -> Self {
         Self {
-            bindings: BTreeMap::new(),
+            bindings: Lookup::default(),
             offers: BTreeSet::new(),
             preparations: Preparations::default(),
             locks: Locks::default(),

@@ -542,11 +542,8 @@ impl Binder {
     /// Takes back the places of gangs of which no member is bound and no bind was sent: the next
     /// leader places these gangs. All other gangs are finished, so that no part of a gang is left.
     pub(crate) fn take_back_unbegun(&mut self, state: &mut ClusterState) {
-        let unbegun = self
-            .bindings
-            .keys()
-            .filter(|uid| self.is_unbegun(state, **uid));
-        let unbegun: Vec<Uid> = unbegun.copied().collect();
+        let mut unbegun = self.pods_to_bind();
+        unbegun.retain(|uid| self.is_unbegun(state, *uid));
         for uid in unbegun {
             self.take_back(state, uid);
         }
@@ -597,8 +594,7 @@ impl Binder {
     /// their answers.
     pub(crate) fn stop_leading(&mut self, state: &mut ClusterState) {
         self.leading = false;
-        let bindings: Vec<Uid> = self.bindings.keys().copied().collect();
-        for uid in bindings {
+        for uid in self.pods_to_bind() {
             self.stand_down(state, uid);
         }
         self.drop_preparations();
@@ -624,11 +620,16 @@ impl Binder {
 
     /// Asks about the bindings that were left uncertain.
     pub(super) fn ask_about_uncertain(&mut self) {
-        let uncertain = self.bindings.iter();
-        let uncertain = uncertain.filter(|(_, binding)| binding.step == Step::Asking);
-        self.outbox
-            .observations
-            .extend(uncertain.map(|(uid, _)| *uid));
+        let mut uncertain = self.pods_to_bind();
+        uncertain.retain(|uid| self.step_of(*uid) == Some(Step::Asking));
+        self.outbox.observations.extend(uncertain);
+    }
+
+    /// The pods that have a binding, in the order of their UIDs.
+    fn pods_to_bind(&self) -> Vec<Uid> {
+        let mut pods: Vec<Uid> = self.bindings.keys().copied().collect();
+        pods.sort_unstable();
+        pods
     }
 
     /// Lets the statuses of a pod and its gang tell why the pod's binding fails, while its outcome

@@ -11,14 +11,16 @@ use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
 use crate::settings::InFlight;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 
 /// Kubernetes events beyond this number are dropped, oldest first: they are news, not state.
 const ANNOUNCEMENTS_MAX: usize = 20_000;
 
 /// A status that may have changed. What is written is worked out when it is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum StatusKey {
     /// The status of a gang's PodGroup.
     Gang(GangId),
@@ -59,7 +61,8 @@ pub(crate) struct Outbox {
     pub(super) binds: VecDeque<Uid>,
     pub(super) evictions: VecDeque<Uid>,
     statuses: VecDeque<StatusKey>,
-    queued_statuses: BTreeSet<StatusKey>,
+    /// The keys in `statuses`.
+    queued_statuses: HashSet<StatusKey, FxBuildHasher>,
     /// The statuses whose writes are under way; true: the status may have changed since. Two writes
     /// of one status must never be under way together, because the older write could arrive last.
     written_statuses: BTreeMap<StatusKey, bool>,
@@ -82,7 +85,7 @@ impl Outbox {
             binds: VecDeque::new(),
             evictions: VecDeque::new(),
             statuses: VecDeque::new(),
-            queued_statuses: BTreeSet::new(),
+            queued_statuses: HashSet::default(),
             written_statuses: BTreeMap::new(),
             announcements: VecDeque::new(),
             in_flight: BTreeMap::new(),

@@ -240,7 +240,9 @@ impl Reservations {
         self.behind.ask(id);
         self.startless.forget(id);
         self.tries.take_if(|(gang, _)| *gang == id);
-        take_out(&mut self.unpromised, &queue, &(key.clone(), id));
+        if !self.unpromised.is_empty() {
+            take_out(&mut self.unpromised, &queue, &(key.clone(), id));
+        }
     }
 
     /// When something happens by itself; `None`: never.

@@ -22,6 +22,8 @@ pub(super) struct Grains {
     promised: Vec<bool>,
     /// Whether what is divided is no whole number.
     divided: Vec<bool>,
+    /// The grain that follows from the above; kept because every share asks for it.
+    grains: Vec<Amount>,
 }
 
 impl Grains {
@@ -32,8 +34,10 @@ impl Grains {
             true => CARD,
             false => 1,
         };
+        let wholes: Vec<Amount> = GovernedId::first(count).map(whole).collect();
         Self {
-            wholes: GovernedId::first(count).map(whole).collect(),
+            grains: wholes.clone(),
+            wholes,
             broken: vec![0; count],
             promised: vec![false; count],
             divided: vec![false; count],
@@ -47,10 +51,17 @@ impl Grains {
 
     /// The least amount that is told apart where a key is divided, in base units.
     pub(super) fn of(&self, key: GovernedId) -> Amount {
-        match self.is_broken(key) {
+        self.grains.get(key.index()).copied().unwrap_or(1)
+    }
+
+    /// Works out the grain of a key anew. Returns whether it has changed.
+    fn settle(&mut self, key: GovernedId) -> bool {
+        let now = match self.is_broken(key) {
             true => 1,
             false => self.whole(key),
-        }
+        };
+        let grain = self.grains.get_mut(key.index());
+        grain.is_some_and(|grain| core::mem::replace(grain, now) != now)
     }
 
     /// An amount of a key without what is less than its grain.
@@ -80,32 +91,29 @@ impl Grains {
             if self.is_whole(key, amount) {
                 continue;
             }
-            let before = self.of(key);
             if let Some(count) = self.broken.get_mut(key.index()) {
                 *count = match direction {
                     Direction::Add => count.saturating_add(1),
                     Direction::Subtract => count.saturating_sub(1),
                 };
             }
-            changed |= self.of(key) != before;
+            changed |= self.settle(key);
         }
         changed
     }
 
     /// Notes how much of a key is divided. Returns whether its grain has changed.
     pub(super) fn divide(&mut self, key: GovernedId, capacity: Amount) -> bool {
-        let before = self.of(key);
         let is_broken = !self.is_whole(key, capacity);
         if let Some(divided) = self.divided.get_mut(key.index()) {
             *divided = is_broken;
         }
-        self.of(key) != before
+        self.settle(key)
     }
 
     /// Notes what the queues promise. Returns whether a grain has changed.
     pub(super) fn promise(&mut self, structure: &Structure) -> bool {
         let count = self.wholes.len();
-        let before: Vec<Amount> = GovernedId::first(count).map(|key| self.of(key)).collect();
         let mut promised = vec![false; count];
         for (key, terms) in structure.terms() {
             // tests plant bugs here: promised-part
@@ -118,7 +126,7 @@ impl Grains {
             }
         }
         self.promised = promised;
-        GovernedId::first(count).map(|key| self.of(key)).ne(before)
+        GovernedId::first(count).fold(false, |changed, key| self.settle(key) | changed)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use super::ClusterState;
 use super::node::{KnownNode, Node};
-use super::reach::gpus;
 use crate::facts::{NodeFacts, UnixMs};
-use crate::gpu::GpuNode;
+use crate::gpu::{GpuNode, gpus};
 use crate::ids::{NodeId, PodId};
 use crate::resources::Resources;
 use smallvec::SmallVec;

@@ -8,7 +8,7 @@
 
 use super::ClusterState;
 use super::pod::Stage;
-use crate::facts::{Amount, NodeFacts, amount};
+use crate::facts::Amount;
 use crate::filter;
 use crate::ids::{ClassId, Id, ModelId, NodeId, PodId};
 use crate::queues::GovernedId;
@@ -132,11 +132,6 @@ pub(crate) struct Confined {
     pub(crate) to_slots: bool,
 }
 
-/// How many GPUs a node has, working or not.
-pub(super) fn gpus(node: &NodeFacts) -> Amount {
-    amount(&node.allocatable, GPU).max(amount(&node.capacity, GPU))
-}
-
 impl ClusterState {
     /// Begins or ends to keep reaches. They are not needed while no queue has an entry for a GPU
     /// model and no node offers slots.
@@ -145,10 +140,24 @@ impl ClusterState {
         if core::mem::replace(&mut self.reaches_kept, kept) == kept {
             return;
         }
-        for class in self.classes.ids() {
-            self.classes[class].reach = self.reach_anew(class).map(Box::new);
-            self.reached_anew.insert(class);
+        let classes = self.classes.ids();
+        self.reached_anew.extend(classes.iter().copied());
+        for class in &classes {
+            self.classes[*class].reach = self.empty_reach(*class).map(Box::new);
         }
+        // Node by node, because many classes look at one node in the same time in which one class
+        // fetches many nodes from memory.
+        for node in self.nodes.ids() {
+            for class in &classes {
+                self.mark_in_reach(*class, node);
+            }
+        }
+    }
+
+    /// The reach of a class before any node is marked; `None`: none is kept for it.
+    fn empty_reach(&self, class: ClassId) -> Option<Reach> {
+        let is_kept = self.reaches_kept && self.classes[class].gpus > 0;
+        is_kept.then(Reach::default)
     }
 
     /// Makes the reach of a new class.
@@ -159,11 +168,7 @@ impl ClusterState {
 
     /// The reach of a class, from the nodes as they are now; `None`: none is kept for it.
     pub(crate) fn reach_anew(&self, id: ClassId) -> Option<Reach> {
-        let class = &self.classes[id];
-        if !self.reaches_kept || class.gpus == 0 {
-            return None;
-        }
-        let mut reach = Reach::default();
+        let mut reach = self.empty_reach(id)?;
         for (node, _) in self.nodes.iter() {
             reach.set(node, self.mark(id, node));
         }
@@ -176,12 +181,20 @@ impl ClusterState {
             return;
         }
         for id in self.classes.ids() {
-            let mark = self.mark(id, node);
-            let reach = self.classes[id].reach.as_mut();
-            if reach.is_some_and(|reach| reach.set(node, mark)) {
+            if self.mark_in_reach(id, node) {
                 self.reached_anew.insert(id);
             }
         }
+    }
+
+    /// Marks a node in the reach of a class, if one is kept. Returns whether the mark has changed.
+    fn mark_in_reach(&mut self, class: ClassId, node: NodeId) -> bool {
+        if self.classes[class].reach.is_none() {
+            return false;
+        }
+        let mark = self.mark(class, node);
+        let reach = self.classes[class].reach.as_mut();
+        reach.is_some_and(|reach| reach.set(node, mark))
     }
 
     fn mark(&self, id_of_class: ClassId, id: NodeId) -> Mark {
@@ -189,7 +202,7 @@ impl ClusterState {
         let Some(known) = self.nodes.get(id).and_then(|node| node.known.as_ref()) else {
             return Mark::Useless;
         };
-        let suits = gpus(&known.facts) >= class.gpus
+        let suits = known.gpu.gpus >= class.gpus
             && !self.capacity.is_out(id)
             && filter::suits(&class.shape, &known.facts, &known.gpu);
         match suits {

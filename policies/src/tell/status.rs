@@ -128,10 +128,9 @@ impl Teller {
         let View { state, now_ms, .. } = view;
         let gang = &state.gangs[id];
         let native = gang.native_name().is_some();
-        let counts = count(state, id, now_ms);
-        let status = self.gang_status(view, id, &counts);
         self.announce_reason(view, &mut binder.outbox, id);
         let object = gang.object.as_deref()?;
+        let status = self.gang_status(view, id, &count(state, id, now_ms));
         let shown = object.status.as_ref();
         let told = &mut self.told[id];
         if told.reported(Some(object)).or(shown) == Some(&status) {

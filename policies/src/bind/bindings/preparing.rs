@@ -120,6 +120,9 @@ impl Binder {
     /// Whether members of a pod's gang wait for volumes, and none is on a node yet: surplus must
     /// not begin before them.
     fn is_begun(&self, state: &ClusterState, pod: PodId) -> bool {
+        if self.preparations.pods.is_empty() {
+            return false;
+        }
         let members = gang_members(state, state.pods[pod].uid);
         let mut stages = members.iter().map(|member| &state.pods[*member].stage);
         !stages.any(|stage| matches!(stage, Stage::Bound(_)))
