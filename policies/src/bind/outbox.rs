@@ -159,7 +159,8 @@ impl Outbox {
         self.actions < self.limits.actions
     }
 
-    fn actions_wait(&self) -> bool {
+    /// Whether actions wait to be sent. Until they are sent, statuses and events are not.
+    pub(crate) fn actions_wait(&self) -> bool {
         !(self.observations.is_empty() && self.binds.is_empty() && self.evictions.is_empty())
     }
 
