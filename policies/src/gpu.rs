@@ -51,8 +51,6 @@ fn split_product(product: &str) -> (&str, Option<&str>) {
 pub(crate) struct GpuNode {
     /// The node has GPUs, working or not.
     pub has_gpus: bool,
-    /// How many `nvidia.com/gpu` the node has, working or not.
-    pub gpus: Amount,
     /// The GPU model, as [`product_base`] gives it; `None`: the node has no such label.
     ///
     /// The trap: on a node with cards of several models the label names only one of them.
@@ -162,7 +160,6 @@ impl GpuNode {
         };
         Self {
             has_gpus: offered().chain(existing()).next().is_some(),
-            gpus: gpus(node),
             product: product.and_then(product_base).map(Into::into),
             mig: read_mig(product, &node.capacity),
             sharing: Sharing::read(labels, GPU),

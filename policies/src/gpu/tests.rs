@@ -22,7 +22,6 @@ fn a_node_of_whole_h100_is_read_as_it_is() {
         gpu,
         GpuNode {
             has_gpus: true,
-            gpus: 8,
             product: Some("NVIDIA-H100-80GB-HBM3".into()),
             mig: Mig::Whole,
             sharing: Sharing::Exclusive,

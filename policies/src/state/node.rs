@@ -56,6 +56,8 @@ pub(crate) type Standing = (u8, u64);
 pub(crate) struct KnownNode {
     pub(crate) facts: NodeFacts,
     pub(crate) gpu: GpuNode,
+    /// How many `nvidia.com/gpu` the node has, working or not.
+    pub(crate) gpus: Amount,
     /// The governed key that the GPUs of the node count under by model; `None`: no queue has an
     /// entry for the model.
     pub(crate) model: Option<GovernedId>,

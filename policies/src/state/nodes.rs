@@ -65,6 +65,7 @@ impl ClusterState {
         let grew =
             node.set_allocatable(&amounts) | node.cards.set(cards, links, &mut self.mig_models);
         let known = node.known.insert(KnownNode {
+            gpus: gpus(&facts),
             facts,
             gpu,
             model,

@@ -202,7 +202,7 @@ impl ClusterState {
         let Some(known) = self.nodes.get(id).and_then(|node| node.known.as_ref()) else {
             return Mark::Useless;
         };
-        let suits = known.gpu.gpus >= class.gpus
+        let suits = known.gpus >= class.gpus
             && !self.capacity.is_out(id)
             && filter::suits(&class.shape, &known.facts, &known.gpu);
         match suits {
