@@ -337,48 +337,61 @@ pub(super) fn unknown_resources(state: &ClusterState, class: ClassId) -> Vec<Str
 pub(super) fn filter_of(state: &ClusterState, class: ClassId, node: &Node) -> Filter {
     let class = &state.classes[class];
     match (node.lacking(class), &node.cells) {
-        (Lacking::Resource(id), _) => Filter::Resource(state.resource_names.name(id).into()),
-        (Lacking::HostPort, _) => Filter::HostPort,
-        (Lacking::Disk, _) => Filter::Disk,
         (Lacking::Alignment, Some(cells)) => cells.lacking(&class.shape),
-        (Lacking::Cards(shortage), _) => Filter::Cards(shortage),
-        (Lacking::Alignment, None) => Filter::Cards(CardShortage::Room),
+        (missing, _) => filter_for(state, missing),
     }
 }
 
-fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
-    let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
+/// The filter that is told of nodes that lack something, whichever nodes they are.
+fn filter_for(state: &ClusterState, missing: Lacking) -> Filter {
+    match missing {
+        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
+        Lacking::HostPort => Filter::HostPort,
+        Lacking::Disk => Filter::Disk,
+        Lacking::Cards(shortage) => Filter::Cards(shortage),
+        Lacking::Alignment => Filter::Cards(CardShortage::Room),
+    }
+}
+
+fn describe_nodes(state: &ClusterState, id: ClassId) -> Description {
+    let class = &state.classes[id];
+    let mut refused: BTreeMap<Filter, u32> = state.refusals(id).into_iter().collect();
+    let mut refuses = |filter, nodes| *refused.entry(filter).or_insert(0) += nodes;
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
-    let mut told: BTreeMap<Filter, u32> = BTreeMap::new();
     let mut open = 0u32;
     let mut all = 0u32;
     let mut eligible = false;
-    let view = state.view(class);
-    for (id, node) in state.nodes.iter() {
+    let (view, table) = (state.view(id), state.table_as_of(id));
+    for (node_id, node) in state.nodes.iter() {
         if node.known.is_none() {
             continue;
         }
         all += 1;
-        let Some(table) = state.table_as_of(class) else {
+        let Some(table) = table else {
             continue;
         };
-        let view = view.as_ref().filter(|_| table.is_eligible(id));
-        let kept_out = view.filter(|_| node.multiplicity(&state.classes[class]) > 0);
-        if table.count(id) > 0 {
+        let view = view.as_ref().filter(|_| table.is_eligible(node_id));
+        let kept_out = view.filter(|_| node.multiplicity(class) > 0);
+        if table.count(node_id) > 0 {
             open += 1;
-        } else if let Some(Err(filter)) = kept_out.map(|view| view.verdict(id)) {
-            *refused.entry(filter).or_insert(0) += 1;
+        } else if let Some(Err(filter)) = kept_out.map(|view| view.verdict(node_id)) {
+            refuses(filter, 1);
             eligible = true;
-        } else if table.is_eligible(id) {
-            let missing = node.lacking(&state.classes[class]);
+        } else if table.is_eligible(node_id) {
+            let missing = node.lacking(class);
             *lacking.entry(missing).or_insert(0) += 1;
-            *told.entry(filter_of(state, class, node)).or_insert(0) += 1;
+            if let (Lacking::Alignment, Some(cells)) = (missing, &node.cells) {
+                refuses(cells.lacking(&class.shape), 1);
+            }
         }
     }
     eligible |= open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
-    for (filter, nodes) in told {
-        *refused.entry(filter).or_insert(0) += nodes;
+    // What nodes lack is put in words once. Of pods that fit not in the NUMA nodes each node has
+    // said what it lacks.
+    lacking.retain(|missing, _| *missing != Lacking::Alignment);
+    for (missing, nodes) in lacking {
+        refuses(filter_for(state, missing), nodes);
     }
     let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -403,14 +416,14 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
         _ => format!("of {all} nodes, {}", parts.join(", ")),
     };
     // What no node has comes first: without it, nothing else helps.
-    let mut sentences = unknown_resources(state, class);
+    let mut sentences = unknown_resources(state, id);
     // If a node passes the static filters, it has all labels that are asked for.
     if !eligible {
-        sentences.extend(labels::unknown(state, &state.classes[class].shape));
+        sentences.extend(labels::unknown(state, &class.shape));
     }
     sentences.push(text);
     Description {
-        shape: Arc::clone(&state.classes[class].shape),
+        shape: Arc::clone(&class.shape),
         as_of: state.changes.end(),
         text: sentences.join("; "),
         scarce,
