@@ -17,9 +17,12 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     let lowest = members().map(|pod| pod.priority).min().unwrap_or(0);
     // A gang ends with the last of its members, which end by their `activeDeadlineSeconds`.
     let latest = || {
-        let runtimes = members().map(|pod| runtime_of(state, pod.own.as_ref()?));
-        let runtimes = runtimes.reduce(|one, other| Some(one?.max(other?)));
-        runtimes.flatten()
+        let mut latest = None;
+        for pod in members() {
+            // One without an end leaves the gang without one; nobody looks at the others.
+            latest = latest.max(Some(runtime_of(state, pod.own.as_ref()?)?));
+        }
+        latest
     };
     let mut spec = match &gang.object {
         Some(object) => GangSpec {

@@ -81,7 +81,7 @@ impl ClusterState {
         let Some(own) = &self.pods[pod].own else {
             return;
         };
-        let (key, name) = self.gang_of(&self.pods[pod], own);
+        let key = self.gang_of(&self.pods[pod], own);
         let current = own.gang;
         if current.is_some_and(|gang| self.gangs[gang].key == key) {
             return;
@@ -99,6 +99,7 @@ impl ClusterState {
             self.gangs[gang].departed = self.gangs[gang].departed.saturating_add(1);
         }
         let namespace = self.pods[pod].namespace.clone();
+        let name = gang_name(&key, &self.pods[pod]);
         let gang = self.gang(key, &namespace, name);
         let record = &mut self.gangs[gang];
         record.members.push(pod);
@@ -122,35 +123,27 @@ impl ClusterState {
         self.holds.rebooked.push(self.pods[pod].uid);
     }
 
-    fn gang_of(&self, pod: &Pod, own: &Own) -> (GangKey, String) {
-        let (namespace, name) = (&pod.namespace, &pod.name);
-        let group = |source, group: &str| {
-            let key = GangKey::Group(source, namespace.clone(), group.into());
-            (key, format!("{namespace}/{group}"))
-        };
-        let alone = (GangKey::Pod(pod.uid), format!("{namespace}/pod/{name}"));
+    /// The gang that a pod belongs to by what is known of its owner now.
+    fn gang_of(&self, pod: &Pod, own: &Own) -> GangKey {
+        let group =
+            |source, group: &str| GangKey::Group(source, pod.namespace.clone(), group.into());
         match (&own.pod_group, &own.native_group) {
-            (Some(_), Some(_)) => return alone,
+            (Some(_), Some(_)) => return GangKey::Pod(pod.uid),
             (Some(label), None) => return group(GroupSource::GpuBatch, label),
             (None, Some(native)) => return group(GroupSource::Native, native),
             (None, None) => {}
         }
         let Some(owner) = &own.owner else {
-            return alone;
+            return GangKey::Pod(pod.uid);
         };
         let job_gang = self.jobs.get(&owner.uid).and_then(job_minimum).is_some();
-        if job_gang || own.hints.min_member.is_some_and(|minimum| minimum > 1) {
-            if let Some(deployment) = &own.deployment {
-                let key = GangKey::Deployment(namespace.clone(), deployment.clone());
-                return (key, format!("{namespace}/deployment/{deployment}"));
-            }
-            let kind = owner.kind.to_ascii_lowercase();
-            return (
-                GangKey::Owner(owner.uid),
-                format!("{namespace}/{kind}/{}", owner.name),
-            );
+        if !job_gang && own.hints.min_member.is_none_or(|minimum| minimum <= 1) {
+            return GangKey::Pod(pod.uid);
         }
-        alone
+        match &own.deployment {
+            Some(deployment) => GangKey::Deployment(pod.namespace.clone(), deployment.clone()),
+            None => GangKey::Owner(owner.uid),
+        }
     }
 
     /// The Jobs of a preemptible gang that evictions of its pods would make fail.
@@ -249,6 +242,20 @@ impl ClusterState {
         let gang = self.gangs.insert(Gang::new(key.clone(), namespace, name));
         self.gang_ids.insert(key, gang);
         gang
+    }
+}
+
+/// The name of the gang with this key, to which a pod belongs.
+fn gang_name(key: &GangKey, pod: &Pod) -> String {
+    let namespace = &pod.namespace;
+    match (key, pod.owner()) {
+        (GangKey::Group(_, _, group), _) => format!("{namespace}/{group}"),
+        (GangKey::Deployment(_, name), _) => format!("{namespace}/deployment/{name}"),
+        (GangKey::Owner(_), Some(owner)) => {
+            let kind = owner.kind.to_ascii_lowercase();
+            format!("{namespace}/{kind}/{}", owner.name)
+        }
+        (GangKey::Owner(_), None) | (GangKey::Pod(_), _) => format!("{namespace}/pod/{}", pod.name),
     }
 }
 
