@@ -76,15 +76,15 @@ pub(crate) fn surplus(
     members: &[PodId],
     core: &[PodId],
 ) -> Vec<Surplus> {
+    if core.len() == members.len() {
+        return Vec::new();
+    }
     let gang = &state.gangs[id];
     let pods = others_than(core, members.iter().rev());
     let Some(tree) = gang.tree() else {
         let pods = pods.into_iter();
         return pods.map(|pod| Surplus::one(pod, &[])).collect();
     };
-    if pods.is_empty() {
-        return Vec::new();
-    }
     let mut division = Division {
         state,
         gang,

@@ -60,7 +60,7 @@ impl Holding {
 /// [`QueueTree::divide`](crate::queues::QueueTree::divide).
 pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
     let mut quota = Quota::of(state, queue);
-    let stays = |minimum: &Minimum| !state.gangs[minimum.gang].spec.preemptible;
+    let stays = |minimum: &Minimum| !minimum.is_preemptible();
     let minima = state.minima.of_queue(queue);
     let holdings = minima.map(|minimum| Holding {
         is_protected: quota.protects(&minimum.holds, stays(minimum)),
@@ -214,8 +214,8 @@ pub(crate) fn follow_some(state: &mut ClusterState, gangs_max: usize) -> usize {
 /// What a gang holds, by queue.
 pub(crate) fn minima_of(state: &ClusterState, id: GangId) -> SmallVec<[Arc<Minimum>; 1]> {
     let members = state.gangs[id].members.iter();
-    let mut members: Vec<PodId> = members.copied().collect();
-    members.retain(|pod| state.pods[*pod].stays());
+    let members = members.copied().filter(|pod| state.pods[*pod].stays());
+    let mut members: SmallVec<[PodId; 4]> = members.collect();
     let account = |pod: &PodId| state.pods[*pod].account();
     let queues = members.iter().filter_map(|pod| Some(account(pod)?.queue));
     let mut queues: SmallVec<[QueueId; 2]> = queues.collect();

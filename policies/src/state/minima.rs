@@ -49,6 +49,13 @@ pub(crate) struct Surplus {
     pub(crate) leaves_with: Vec<usize>,
 }
 
+impl Minimum {
+    /// Whether others may take the gang's room.
+    pub(crate) fn is_preemptible(&self) -> bool {
+        self.order.0
+    }
+}
+
 impl Surplus {
     /// One member, and with what it leaves.
     pub(crate) fn one(pod: PodId, leaves_with: &[usize]) -> Self {

@@ -69,9 +69,11 @@ impl Teller {
             for holding in holdings(state, queue) {
                 let (gang, is_protected) = (holding.minimum.gang, holding.is_protected);
                 looked_at += 1;
-                let own = state.queues.find(&state.gangs[gang].spec.queue);
                 let told = &mut self.told[gang];
-                if own == Some(queue) && told.protected != Some(is_protected) {
+                if told.protected == Some(is_protected) {
+                    continue;
+                }
+                if state.queues.find(&state.gangs[gang].spec.queue) == Some(queue) {
                     told.protected = Some(is_protected);
                     outbox.status(StatusKey::Gang(gang));
                 }
