@@ -56,10 +56,8 @@ impl ClusterState {
         let images_before = before.map_or(&[][..], |before| &before.images);
         self.images.change(id, images_before, &facts.images);
         let model = self.model_entry(&gpu);
-        let model_id = gpu
-            .product
-            .as_deref()
-            .map(|product| self.kinds.model(product));
+        let product = gpu.product.as_deref();
+        let model_id = product.map(|product| self.kinds.model(product));
         let node = &mut self.nodes[id];
         let (cards, links) = (&facts.cards, &facts.card_links);
         let grew =

@@ -393,6 +393,25 @@ fn describe_nodes(state: &ClusterState, id: ClassId) -> Description {
     for (missing, nodes) in lacking {
         refuses(filter_for(state, missing), nodes);
     }
+    let text = counts_in_words(refused, open, all);
+    // What no node has comes first: without it, nothing else helps.
+    let mut sentences = unknown_resources(state, id);
+    // If a node passes the static filters, it has all labels that are asked for.
+    if !eligible {
+        sentences.extend(labels::unknown(state, &class.shape));
+    }
+    sentences.push(text);
+    Description {
+        shape: Arc::clone(&class.shape),
+        as_of: state.changes.end(),
+        text: sentences.join("; "),
+        scarce,
+    }
+}
+
+/// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`: how many of all nodes
+/// each filter refuses, and how many are open.
+fn counts_in_words(refused: BTreeMap<Filter, u32>, open: u32, all: u32) -> String {
     let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let named = refused.iter().take(FILTERS_NAMED);
@@ -410,22 +429,9 @@ fn describe_nodes(state: &ClusterState, id: ClassId) -> Description {
     if open > 0 {
         parts.push(format!("{open} had room"));
     }
-    let text = match all {
+    match all {
         0 => "there are no nodes".into(),
         1 => format!("of 1 node, {}", parts.join(", ")),
         _ => format!("of {all} nodes, {}", parts.join(", ")),
-    };
-    // What no node has comes first: without it, nothing else helps.
-    let mut sentences = unknown_resources(state, id);
-    // If a node passes the static filters, it has all labels that are asked for.
-    if !eligible {
-        sentences.extend(labels::unknown(state, &class.shape));
-    }
-    sentences.push(text);
-    Description {
-        shape: Arc::clone(&class.shape),
-        as_of: state.changes.end(),
-        text: sentences.join("; "),
-        scarce,
     }
 }
