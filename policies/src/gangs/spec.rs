@@ -19,7 +19,7 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     let latest = || {
         let mut latest = None;
         for pod in members() {
-            // One without an end leaves the gang without one; nobody looks at the others.
+            // One member without an end leaves the gang without one, whatever the others say.
             latest = latest.max(Some(runtime_of(state, pod.own.as_ref()?)?));
         }
         latest

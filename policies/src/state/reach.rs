@@ -145,8 +145,7 @@ impl ClusterState {
         for class in &classes {
             self.classes[*class].reach = self.empty_reach(*class).map(Box::new);
         }
-        // Node by node, because many classes look at one node in the same time in which one class
-        // fetches many nodes from memory.
+        // Node by node, so that each node comes from memory once, and not once for each class.
         for node in self.nodes.ids() {
             for class in &classes {
                 self.mark_in_reach(*class, node);

@@ -56,8 +56,8 @@ impl Teller {
     /// Works out which gangs of the next queues are protected, and lets the status of each gang be
     /// looked at of which the answer has changed. Returns whether queues are left.
     pub(super) fn protect_some(&mut self, state: &mut ClusterState, outbox: &mut Outbox) -> bool {
-        // It is for statuses, and none is sent while binds wait to be sent: so what a gang holds is
-        // worked out once, after its bind, in a burst of starts.
+        // The answer is for statuses, and none is sent while binds wait to be sent. So what a gang
+        // holds is worked out once in a burst of starts, after its bind.
         if self.protection.due.is_empty() || outbox.actions_wait() {
             return false;
         }

@@ -387,8 +387,8 @@ fn describe_nodes(state: &ClusterState, id: ClassId) -> Description {
     }
     eligible |= open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
-    // What nodes lack is put in words once. Of pods that fit not in the NUMA nodes each node has
-    // said what it lacks.
+    // Names are looked up once for all nodes that lack one thing. What NUMA nodes lack differs from
+    // node to node, and is counted above.
     lacking.retain(|missing, _| *missing != Lacking::Alignment);
     for (missing, nodes) in lacking {
         refuses(filter_for(state, missing), nodes);
