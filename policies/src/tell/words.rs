@@ -336,20 +336,21 @@ pub(super) fn unknown_resources(state: &ClusterState, class: ClassId) -> Vec<Str
 /// The filter that is told of a node that has too little of something for one more pod of a class.
 pub(super) fn filter_of(state: &ClusterState, class: ClassId, node: &Node) -> Filter {
     let class = &state.classes[class];
-    match (node.lacking(class), &node.cells) {
-        (Lacking::Alignment, Some(cells)) => cells.lacking(&class.shape),
-        (missing, _) => filter_for(state, missing),
-    }
+    let of_cells = || match &node.cells {
+        Some(cells) => cells.lacking(&class.shape),
+        None => Filter::Cards(CardShortage::Room),
+    };
+    filter_for(state, node.lacking(class)).unwrap_or_else(of_cells)
 }
 
-/// The filter that is told of nodes that lack something, whichever nodes they are.
-fn filter_for(state: &ClusterState, missing: Lacking) -> Filter {
+/// The filter that is told of all nodes that lack something; `None`: each node has its own.
+fn filter_for(state: &ClusterState, missing: Lacking) -> Option<Filter> {
     match missing {
-        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-        Lacking::HostPort => Filter::HostPort,
-        Lacking::Disk => Filter::Disk,
-        Lacking::Cards(shortage) => Filter::Cards(shortage),
-        Lacking::Alignment => Filter::Cards(CardShortage::Room),
+        Lacking::Resource(id) => Some(Filter::Resource(state.resource_names.name(id).into())),
+        Lacking::HostPort => Some(Filter::HostPort),
+        Lacking::Disk => Some(Filter::Disk),
+        Lacking::Cards(shortage) => Some(Filter::Cards(shortage)),
+        Lacking::Alignment => None,
     }
 }
 
@@ -380,18 +381,18 @@ fn describe_nodes(state: &ClusterState, id: ClassId) -> Description {
         } else if table.is_eligible(node_id) {
             let missing = node.lacking(class);
             *lacking.entry(missing).or_insert(0) += 1;
-            if let (Lacking::Alignment, Some(cells)) = (missing, &node.cells) {
-                refuses(cells.lacking(&class.shape), 1);
+            if missing == Lacking::Alignment {
+                refuses(filter_of(state, id, node), 1);
             }
         }
     }
     eligible |= open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
-    // Names are looked up once for all nodes that lack one thing. What NUMA nodes lack differs from
-    // node to node, and is counted above.
-    lacking.retain(|missing, _| *missing != Lacking::Alignment);
+    // Names are looked up once for all nodes that lack one thing.
     for (missing, nodes) in lacking {
-        refuses(filter_for(state, missing), nodes);
+        if let Some(filter) = filter_for(state, missing) {
+            refuses(filter, nodes);
+        }
     }
     let text = counts_in_words(refused, open, all);
     // What no node has comes first: without it, nothing else helps.
